@@ -1,7 +1,9 @@
 """Twelve bandit problems as one kind of object: ten real data sets, a text set, the wheel; and your own table.
 
-    python datasets.py                      list every problem and where its data is (or how to get it)
-    python datasets.py fetch NAME...|all    download what is missing; check re-reads all that is present
+    python datasets.py                      list every problem and where its data is, or how to get it
+    python datasets.py fetch NAME...|all    download what is missing
+    python datasets.py check                re-read everything that is present
+    python datasets.py benchmark            time loading against numpy.loadtxt
     >>> from datasets import load, from_csv
     >>> load("statlog", steps=5000, seed=1).contexts.shape
     (5000, 9)
@@ -10,16 +12,23 @@ A class label becomes a bandit by paying 1 for the arm of the right class and 0 
 Riquelme et al. (2018), "Deep Bayesian Bandits Showdown", whose rows are also the ones used by Zahavy & Mannor (2019):
 categories are one-hot, inputs are standardized on the rows drawn (except Mushroom, Financial and Jester).
 """
+import argparse
 import csv
 import gzip
 import hashlib
+import http.client
 import io
 import os
 import re
+import sys
 import tempfile
+import time
+import urllib.error
+import urllib.request
 import zipfile
 import zlib
 from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,6 +59,7 @@ class Problem:
     rewards: np.ndarray            # (T, n_arms): what each arm would have paid
     optimal: np.ndarray            # (T,): expected reward of the best arm
     vocabulary: int | None = None  # text only: ids are below this
+    labels: tuple | None = None    # own tables only: the class each arm stands for
 
     @property
     def n_arms(self):
@@ -65,86 +75,84 @@ class Problem:
 
 @dataclass(frozen=True)
 class Table:
-    """A whole file: features, class 0..n_arms-1 of each row, and the number of categories of a column (0: a number)."""
-    X: np.ndarray
-    y: np.ndarray
-    levels: np.ndarray
+    """All rows of a data set."""
+    X: np.ndarray       # (rows, columns) inputs: numbers, or codes of categories
+    y: np.ndarray       # (rows,) classes from 0
+    levels: np.ndarray  # (columns,) number of categories, 0 for a number
 
 
-# --- reading: bytes to arrays -------------------------------------------------------------------------------------
+# --- reading: a file to a table ----------------------------------------------------------------------------------
 
 def contents(path, names, data=None):
-    """Bytes of the first of `names` in `path`: the file itself, its .gz, or a member of a .zip, also one zip deeper."""
+    """Bytes of the file `path`, unpacked: a .gz, or the first of `names` in a .zip or in a .zip inside it."""
     data = Path(path).read_bytes() if data is None else data
     try:
-        if data[:2] == b"\x1f\x8b":
+        if data.startswith(b"\x1f\x8b"):
             data = gzip.decompress(data)
-        elif data[:4] == b"PK\x03\x04":
-            return from_zip(path, names, data)
-    except (EOFError, OSError, zlib.error, zipfile.BadZipFile) as error:
+        elif data.startswith(b"PK\x03\x04"):
+            return unzipped(path, names, data)
+    except (EOFError, OSError, zlib.error, zipfile.BadZipFile, RuntimeError) as error:  # RuntimeError: encrypted
         raise DataError(path, f"broken archive ({error})") from error
-    if not data.strip():
+    if not data or data.isspace():
         raise DataError(path, "the file is empty", 1)
     if data[:200].lstrip().lower().startswith((b"<!doctype", b"<html", b"<?xml")):
         raise DataError(path, "a web page, not data", 1)
     return data
 
 
-def from_zip(path, names, data):
-    """Read in memory, so nothing is ever extracted; a name that points outside the archive means it is not the host's."""
+def unzipped(path, names, data):
+    """Nothing is extracted to disk; a name that points outside the archive still means it is not the host's."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        for member in archive.namelist():
+        members = archive.namelist()
+        for member in members:
             if member.startswith(("/", "\\")) or ".." in re.split(r"[/\\]", member) or member[1:2] == ":":
                 raise DataError(path, f"unsafe name {member!r} in the archive")
-        wanted = {os.path.basename(n) + end for n in names for end in ("", ".gz")}
-        for member in archive.namelist():
-            if os.path.basename(member) in wanted:
-                return contents(f"{path}:{member}", names, archive.read(member))
-        for member in archive.namelist():
-            if member.endswith(".zip"):
+        wanted = {os.path.basename(name) + end for name in names for end in ("", ".gz")}
+        for member in sorted(members, key=lambda m: m.endswith(".zip")):  # a zip in the zip only if nothing else fits
+            if os.path.basename(member) in wanted or member.endswith(".zip"):
                 return contents(f"{path}:{member}", names, archive.read(member))
     raise DataError(path, f"no {' or '.join(sorted(wanted))} in the archive")
 
 
 INTEGER = re.compile(rb"-?\d{1,9}")
-REAL = re.compile(rb"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
+REAL = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,2})?")
 
 
 def blame(path, data, columns, line, sep, number):
-    """Find the line at fault. Slow, but only ever run on a file that is already known to be bad."""
+    """Raise at the first bad line. Slow, but only run on a file that is already known to be bad."""
     for i, row in enumerate(data.split(b"\n"), line):
         fields = row.split(sep)
         if len(fields) != columns:
             raise DataError(path, f"{len(fields)} columns instead of {columns}", i)
         for field in fields:
             if not number.fullmatch(field):
-                raise DataError(path, f"{field.decode('latin-1')[:40]!r} is not {'an integer' if number is INTEGER else 'a number'}", i)
-    raise DataError(path, "not a table of numbers", line)
+                raise DataError(path, f"{field.decode('latin-1')[:40]!r} is not a number, or too large", i)
+    raise DataError(path, "not a table of numbers")
 
 
-def integers(path, data, columns, line=1, sep=b",", block=1 << 22):
-    """Integer table from text, a block of whole lines at a time and without a loop over rows.
+def integers(path, data, columns, line=1, sep=b",", block=1 << 18):
+    """Integer table from text without a loop over rows: blocks of whole lines that fit the processor's cache.
 
-    A field's value is the sum of its digits times powers of ten, and fields longer than k digits are few for large k.
+    A field's value is the sum of its digits times powers of ten; the more digits, the fewer fields have them.
     """
     data = data.replace(b"\r\n", b"\n").rstrip() + b"\n"
     buffer, tables, start = np.frombuffer(data, np.uint8), [], 0
     while start < len(data):
-        stop = data.rfind(b"\n", start, start + block) + 1 or data.find(b"\n", start + block) + 1
+        stop = data.rfind(b"\n", start, start + block) + 1 or data.find(b"\n", start) + 1
         text = buffer[start:stop]
-        newline = text == 10
-        end = np.flatnonzero(newline | (text == ord(sep)))       # where each field ends
-        digit = text - np.uint8(48)                              # anything else wraps to more than 9
+        newline = text == ord("\n")
+        end = np.flatnonzero(newline | (text == ord(sep)))  # where each field ends
         begin = np.concatenate([[0], end[:-1] + 1])
         negative = text[begin] == ord("-")
-        size = end - begin - negative
-        whole = len(end) % columns == 0 and newline[end[columns - 1::columns]].all() and newline.sum() * columns == len(end)
-        if not whole or size.min() < 1 or size.max() > 9 or (digit < 10).sum() != size.sum():
+        digits = end - begin - negative                     # how many each field has
+        digit = text - np.uint8(ord("0"))                   # anything but a digit wraps to 10 or more
+        if not (newline.sum() * columns == len(end) and newline[end[columns - 1::columns]].all()
+                and digits.min() > 0 and digits.max() < 10 and (digit < 10).sum() == digits.sum()):
             blame(path, data[:-1], columns, line, sep, INTEGER)
         value = digit[end - 1].astype(np.int32)
-        for k in range(1, size.max()):
-            long = np.flatnonzero(size > k)
-            value[long] += digit[end[long] - 1 - k] * np.int32(10 ** k)
+        for k in range(1, digits.max()):
+            longer = np.flatnonzero(digits > k)
+            value[longer] += digit[end[longer] - 1 - k] * np.int32(10 ** k)
         value[negative] *= -1
         tables.append(value.reshape(-1, columns))
         start = stop
@@ -155,15 +163,26 @@ def reals(path, data, columns, line=1, sep=None):
     """Table of finite numbers from text; `sep=None` is any white space."""
     data = data.replace(b"\r\n", b"\n").rstrip()
     try:
-        table = np.loadtxt(io.StringIO(data.decode("latin-1")), delimiter=sep and sep.decode(), ndmin=2, comments=None)
+        X = np.loadtxt(io.StringIO(data.decode("latin-1")), delimiter=sep and sep.decode(), ndmin=2, comments=None)
     except ValueError:
+        X = np.empty((0, 0))
+    if X.shape != (data.count(b"\n") + 1, columns) or not np.isfinite(X).all():
         blame(path, data, columns, line, sep, REAL)
-    if table.shape[1] != columns or not np.isfinite(table).all():
-        blame(path, data, columns, line, sep, REAL)
-    return table
+    return X
 
 
-def classes(path, y, n_arms, line, first=0):
+def header(path, data, columns, start=b"", line=1):
+    """Cut the header off: (its names, the rest)."""
+    head, _, rest = data.partition(b"\n")
+    names = [name.strip().strip('"') for name in head.decode("latin-1").split(",")]
+    if len(names) != columns or not head.startswith(start):
+        raise DataError(path, f"expected a header of {columns} names that starts with {start.decode()!r}", line)
+    if not rest or rest.isspace():
+        raise DataError(path, "a header but no rows", line + 1)
+    return names, rest
+
+
+def classes(path, y, n_arms, line=1, first=1):
     """Labels first..first+n_arms-1 as arms 0..n_arms-1."""
     bad = np.flatnonzero((y < first) | (y >= first + n_arms) | (y % 1 != 0))
     if len(bad):
@@ -171,36 +190,33 @@ def classes(path, y, n_arms, line, first=0):
     return (y - first).astype(np.int8)
 
 
-def numbers(X, y):
-    """Table of numeric columns in the smallest type that holds them exactly."""
-    if X.dtype.kind == "i":
-        low, high = X.min(), X.max()
-        X = X.astype(next(t for t in (np.int8, np.int16, np.int32) if np.iinfo(t).min <= low and high <= np.iinfo(t).max))
-    return Table(X, y, np.zeros(X.shape[1], np.int64))
+def numeric(X, y=None):
+    """Table of numbers, integers in the smallest type that holds them."""
+    fits = [t for t in (np.int8, np.int16) if X.dtype.kind == "i" and abs(X).max() <= np.iinfo(t).max]
+    y = np.zeros(len(X), np.int8) if y is None else y
+    return Table(X.astype(fits[0]) if fits else X, y, np.zeros(X.shape[1], int))
 
 
-def header(path, data, start):
-    """Cut a header line that must start so: (its fields, the rest)."""
-    head, _, rest = data.partition(b"\n")
-    if not head.startswith(start):
-        raise DataError(path, f"the header does not start with {start.decode()!r}", 1)
-    if not rest.strip():
-        raise DataError(path, "a header but no rows", 2)
-    return [h.strip().strip('"') for h in head.decode("latin-1").split(",")], rest
+def categorical(codes):
+    """Codes of one column without gaps, and their number."""
+    seen = np.bincount(codes) > 0
+    return (np.cumsum(seen, dtype=np.int32) - 1)[codes], seen.sum()
 
-
-# --- one reader a format: paths and bytes to a Table --------------------------------------------------------------
 
 def bundled(name):
-    """Columns of data/NAME.npz, text ones as (codes, values)."""
-    with np.load(BUNDLE / f"{name}.npz", allow_pickle=False) as z:
-        return [(z[c], z[f"{c}_values"]) if f"{c}_values" in z else z[c] for c in z.files if "_" not in c]
+    """Columns of data/NAME.npz; of text, codes and their values."""
+    path = BUNDLE / f"{name}.npz"
+    try:
+        with np.load(path, allow_pickle=False) as z:
+            return [(z[c], list(z[f"{c}_values"])) if f"{c}_values" in z else z[c] for c in z.files if "_" not in c]
+    except (OSError, ValueError, EOFError, KeyError, zlib.error, zipfile.BadZipFile) as error:
+        raise DataError(path, f"damaged ({error})", advice="restore it: git checkout -- data") from error
 
 
 def statlog():
-    *X, y = bundled("statlog")
-    trn = slice(43_500)  # the file shuttle.trn, as in the paper's code; shuttle.tst is the rest of the bundled rows
-    return numbers(np.column_stack(X)[trn].astype(np.int32), classes("statlog", y[trn], 7, 1, first=1))
+    """The rows of shuttle.trn, as in the paper's code; the other 14,500 bundled rows are shuttle.tst."""
+    *X, y = (column[:43_500] for column in bundled("statlog"))
+    return numeric(np.column_stack(X), classes("statlog", y, 7))
 
 
 def mushroom():
@@ -209,26 +225,17 @@ def mushroom():
 
 
 def adult():
-    """Without rows that miss a value, and without occupation, as in the paper's code."""
+    """As the paper's code: without rows that miss a value, and without the column occupation."""
     columns = bundled("adult")
-    keep = np.all([c[0] != list(c[1]).index("?") for c in columns if type(c) is tuple and "?" in c[1]], axis=0)
-    X, levels = [], []
-    for column in columns[:6] + columns[7:14]:
-        if type(column) is tuple:
-            values, column = np.unique(column[0][keep], return_inverse=True)
-            levels.append(len(values))
-        else:
-            column = column[keep]
-            levels.append(0)
-        X.append(column.astype(np.int32))
+    keep = np.all([c[0] != c[1].index("?") for c in columns if type(c) is tuple and "?" in c[1]], axis=0)
+    inputs = [categorical(c[0][keep]) if type(c) is tuple else (c[keep], 0) for c in columns[:6] + columns[7:14]]
+    X, levels = zip(*inputs)
     return Table(np.column_stack(X), columns[14][0][keep].astype(np.int8), np.array(levels))
 
 
 def financial(file):
     path, data = file
-    head, _, rest = data.partition(b"\n")
-    X = reals(path, rest, len(head.split(b",")), 2)
-    return numbers(X, np.zeros(len(X), np.int8))
+    return numeric(reals(path, header(path, data, 21)[1], 21, 2))
 
 
 def jester(file):
@@ -239,61 +246,59 @@ def jester(file):
         raise DataError(path, f"not a plain .npy array ({error})") from error
     if X.ndim != 2 or X.shape[1] != 40 or X.dtype.kind != "f" or not np.isfinite(X).all():
         raise DataError(path, f"{X.dtype} of shape {X.shape} instead of finite ratings of 40 jokes")
-    return numbers(X, np.zeros(len(X), np.int8))
+    return numeric(X)
 
 
 def covertype(file):
     path, data = file
     table = integers(path, data, 55)
-    return numbers(table[:, :54], classes(path, table[:, 54], 7, 1, first=1))
+    return numeric(table[:, :54], classes(path, table[:, 54], 7))
 
 
 def census(file):
+    """All columns are categories, numbered over the whole file: dimensions do not depend on the rows drawn."""
     path, data = file
-    names, rest = header(path, data, b"caseid,")
-    table = integers(path, rest, len(names), 2)
+    names, rest = header(path, data, 69, b"caseid,")
+    table = integers(path, rest, 69, 2)
     if "dOccup" not in names:
         raise DataError(path, "no column dOccup", 1)
     y = names.index("dOccup")
-    labels = classes(path, table[:, y], 9, 2)
-    X = np.delete(table, [0, y], axis=1)
-    bad = np.flatnonzero(((X < 0) | (X > 9999)).any(1))
+    bad = np.flatnonzero(((table < 0) | (table > 999))[:, 1:].any(1))
     if len(bad):
-        raise DataError(path, "a category outside 0 to 9999", 2 + bad[0])
-    levels = np.zeros(X.shape[1], np.int64)
-    for j in range(X.shape[1]):  # codes without gaps, over the whole file: dimensions do not depend on the rows drawn
-        seen = np.bincount(X[:, j]) > 0
-        X[:, j], levels[j] = (np.cumsum(seen) - 1)[X[:, j]], seen.sum()
-    return Table(X.astype(np.int16), labels, levels)
+        raise DataError(path, "a category outside 0 to 999", 2 + bad[0])
+    X, levels = zip(*(categorical(table[:, j]) for j in range(1, 69) if j != y))
+    return Table(np.column_stack(X).astype(np.int16), classes(path, table[:, y], 9, 2, first=0), np.array(levels))
 
 
 def epileptic(file):
     path, data = file
-    names, rest = header(path, data, b"")
-    rest = re.sub(rb"^[^,\n]*,", b"", rest, flags=re.M)  # without the recording's name
-    table = integers(path, rest, 179, 2)
-    return numbers(table[:, :178], classes(path, table[:, 178], 5, 2, first=1))
+    _, rest = header(path, data, 180)
+    table = integers(path, re.sub(rb"^[^,\n]*,", b"0,", rest, flags=re.M), 180, 2)  # the recording's name is not used
+    return numeric(table[:, 1:179], classes(path, table[:, 179], 5, 2))
 
 
 def smartphones(*files):
-    (X1, y1), (X2, y2) = [(reals(*files[i], 561), reals(*files[i + 1], 1)[:, 0]) for i in (0, 2)]
-    for (path, _), X, y in ((files[0], X1, y1), (files[2], X2, y2)):
-        if len(X) != len(y):
-            raise DataError(path, f"{len(X)} rows, but {len(y)} labels", len(X))
-    y = [classes(files[i][0], labels, 6, 1, first=1) for i, labels in ((1, y1), (3, y2))]
-    return numbers(np.concatenate([X1, X2]), np.concatenate(y))
+    X, y = [reals(*file, 561) for file in files[::2]], [reals(*file, 1)[:, 0] for file in files[1::2]]
+    for (path, _), X_part, y_part in zip(files[1::2], X, y):
+        if len(X_part) != len(y_part):
+            raise DataError(path, f"{len(y_part)} labels for {len(X_part)} rows of inputs", len(y_part))
+    y = [classes(path, labels, 6) for (path, _), labels in zip(files[1::2], y)]
+    return numeric(np.concatenate(X), np.concatenate(y))
 
 
 def scania(file):
+    """UCI's file opens with 20 lines on its license; a missing value becomes 0, as in the paper's code."""
     path, data = file
-    before, start, rest = data.partition(b"class,")  # UCI's file opens with 20 lines of license
-    if not start:
-        raise DataError(path, "no header that starts with 'class,'", 1)
-    names, rest = header(path, start + rest, b"class,")
-    line = before.count(b"\n") + 2
-    rest = (b"\n" + rest).replace(b"\nneg,", b"\n0,").replace(b"\npos,", b"\n1,").replace(b",na", b",0")[1:]
-    table = reals(path, rest, 171, line, sep=b",")  # a missing value is 0, as in the paper's code
-    return numbers(table[:, 1:], classes(path, table[:, 0], 2, line))
+    start = re.search(rb"^class,|\Z", data, re.M).start()
+    line = data.count(b"\n", 0, start) + 1
+    _, rest = header(path, data[start:], 171, b"class,", line)
+    if unknown := re.search(rb"^(?!neg,|pos,)[^,\s]+", rest, re.M):
+        at = rest.count(b"\n", 0, unknown.start()) + line + 1
+        raise DataError(path, f"unknown class {unknown[0].decode('latin-1')[:40]!r}, expected neg or pos", at)
+    rest = re.sub(rb"^neg,", b"0,", rest, flags=re.M)
+    rest = re.sub(rb"^pos,", b"1,", rest, flags=re.M).replace(b",na", b",0")
+    table = reals(path, rest, 171, line + 1, sep=b",")
+    return numeric(table[:, 1:], table[:, 0].astype(np.int8))
 
 
 # --- text ---------------------------------------------------------------------------------------------------------
@@ -324,7 +329,7 @@ def encode(texts, ids, length=60):
 def amazon(file):
     """Reviews and their stars; rows without a review are left out."""
     path, data = file
-    reader = csv.reader(io.StringIO(data.decode("utf-8", "replace"), newline=""), strict=True)
+    reader = csv.reader(io.StringIO(data.decode("utf-8", "replace"), newline=""))
     texts, stars = [], []
     try:
         head = next(reader)
@@ -343,112 +348,10 @@ def amazon(file):
         raise DataError(path, str(error), reader.line_num) from error
     if not texts:
         raise DataError(path, "a header but no reviews", 2)
-    return Table(np.array(texts, object), np.array(stars, np.int8), np.zeros(0, np.int64))
+    return Table(np.array(texts, object)[:, None], np.array(stars, np.int8), np.zeros(1, int))
 
 
-# --- the problems -------------------------------------------------------------------------------------------------
-
-@dataclass(frozen=True)
-class Source:
-    """What is known of a data set. `files`: for each file needed, the names it goes by; `url` a file or a zip."""
-    name: str
-    read: Callable
-    arms: int
-    dim: int
-    rows: int
-    files: tuple = ()
-    archives: tuple = ()
-    url: str = ""
-    sha256: str = ""
-    page: str = ""
-    scale: bool = True
-
-
-HAR = tuple((f"UCI HAR Dataset/{part}/{x}_{part}.txt", f"{part}/{x}_{part}.txt", f"{x}_{part}.txt")
-            for part in ("train", "test") for x in "Xy")
-SOURCES = {s.name: s for s in (
-    Source("mushroom", mushroom, 2, 117, 8124, scale=False),
-    Source("financial", financial, 8, 21, 3713, (("raw_stock_contexts",),), (), GOOGLE + "raw_stock_contexts",
-           "cf468e5aae150dfd5c6b096464cd11e85f8b01198f8e49bedb941948850a6315", scale=False),
-    Source("jester", jester, 8, 32, 19_181, (("jester_data_40jokes_19181users.npy",),), (),
-           GOOGLE + "jester_data_40jokes_19181users.npy", scale=False),
-    Source("adult", adult, 2, 90, 45_222),
-    Source("covertype", covertype, 7, 54, 581_012, (("covtype.data",),), ("covertype.zip",), GOOGLE + "covtype.data",
-           "0a9371cef7c964b5475d6053cc3e0894a5aa6f65ad1ed3ecb01c45aa96217945"),
-    Source("census", census, 9, 389, 2_458_285, (("USCensus1990.data.txt",),), ("us+census+data+1990.zip",),
-           GOOGLE + "USCensus1990.data.txt", "38e99f50855ddc03167b715b36519ef40b77295ae4e85dfef0c6429ac79ed799"),
-    Source("statlog", statlog, 7, 9, 43_500),
-    Source("epileptic", epileptic, 5, 178, 11_500, (("data.csv", "Epileptic Seizure Recognition.csv"),), ("archive.zip",),
-           page="https://www.kaggle.com/datasets/harunshimanto/epileptic-seizure-recognition"),
-    Source("smartphones", smartphones, 6, 561, 10_299, HAR,
-           ("UCI HAR Dataset.zip", "human+activity+recognition+using+smartphones.zip"),
-           UCI + "240/human+activity+recognition+using+smartphones.zip"),
-    Source("scania", scania, 2, 170, 60_000, (("aps_failure_training_set.csv",),), ("aps+failure+at+scania+trucks.zip",),
-           UCI + "421/aps+failure+at+scania+trucks.zip"),
-    Source("amazon", amazon, 5, 60, 413_840, (("Amazon_Unlocked_Mobile.csv",),), ("archive.zip",),
-           page="https://www.kaggle.com/datasets/PromptCloudHQ/amazon-reviews-unlocked-mobile-phones"),
-)}
-NAMES = (*SOURCES, "wheel")
-
-
-def cache_dir():
-    """Per-user folder for downloads and parsed tables."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nlts"
-
-
-def folders(data_dir=None):
-    """Where data is looked for, in this order."""
-    return [Path(d).expanduser() for d in (data_dir, os.environ.get("NLTS_DATA"), cache_dir()) if d]
-
-
-def locate(source, data_dir=None):
-    """Path of each of the source's files (the same archive may hold several), or None if one is nowhere."""
-    for folder in folders(data_dir):
-        archives = [folder / a for a in source.archives]
-        found = [next((p for p in [folder / (n + end) for end in ("", ".gz", ".zip") for n in names] + archives
-                       if p.is_file()), None) for names in source.files]
-        if all(found):
-            return found
-    return None
-
-
-def table(source, data_dir=None):
-    """The whole data set; text is parsed once and kept as binary in the per-user cache."""
-    if not source.files:
-        return source.read()
-    paths = locate(source, data_dir)
-    if paths is None:
-        raise MissingData(" or ".join(source.files[0]), f"not in {', '.join(map(str, folders(data_dir)))}", advice=how_to_get(source))
-    files = [(path, names) for path, names in zip(paths, source.files)]
-    stats = [(str(p.resolve()), p.stat().st_size, p.stat().st_mtime_ns) for p in paths]
-    key = hashlib.sha256(repr(stats).encode()).hexdigest()[:16]
-    cached = cache_dir() / "parsed" / f"{source.name}-{key}.npy"
-    try:
-        with open(cached, "rb") as f:
-            return Table(*(np.load(f, allow_pickle=False) for _ in range(3)))
-    except (OSError, ValueError, EOFError):
-        pass  # not parsed before, or the cache was damaged
-    result = source.read(*((path, contents(path, names)) for path, names in files))
-    if result.X.dtype != object:
-        keep(cached, result)
-    return result
-
-
-def keep(cached, table):
-    """Write whole or not at all; a cache that cannot be written costs time, nothing else."""
-    try:
-        cached.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=cached.parent, delete=False) as f:
-            for array in (table.X, table.y, table.levels):
-                np.save(f, array, allow_pickle=False)
-        os.replace(f.name, cached)
-    except OSError:
-        pass
-
-
-def how_to_get(source):
-    return f"run: python datasets.py fetch {source.name}" if source.url else f"download it from {source.page} into {folders()[0]}"
-
+# --- drawing: a table to a problem --------------------------------------------------------------------------------
 
 def one_hot(X, levels):
     """(T, dim) float64: numbers as they are, a category as one column a value."""
@@ -459,37 +362,117 @@ def one_hot(X, levels):
 
 
 def standardize(X):
-    """Zero mean and unit variance a column, in place; a constant column becomes 0."""
+    """Zero mean and unit variance a column, in place; a constant column becomes exactly 0."""
+    X -= X[0].copy()  # else rounding could leave a constant column a spread of 1e-17, to be blown up to 1
     X -= X.mean(0)
-    sd = X.std(0)
+    sd = np.sqrt(np.einsum("ij,ij->j", X, X) / len(X))
     X /= np.where(sd > 0, sd, 1)
     return X
 
 
-def at_least_one(steps):
-    if not isinstance(steps, (int, np.integer)) or isinstance(steps, bool) or steps < 1:
-        raise ValueError(f"steps: expected a whole number of at least 1, got {steps!r}")
-
-
-def draw(source_name, rows, steps, rng, replace=False):
-    """`steps` of the rows in random order."""
-    steps = rows if steps is None else steps
-    at_least_one(steps)
+def draw(what, rows, steps, rng, replace=False):
+    """Indices of `steps` rows in random order."""
+    steps = rows if steps is None else whole(steps)
     if steps > rows and not replace:
-        raise ValueError(f"steps: {steps} asked for, but {source_name} has {rows} rows")
+        raise ValueError(f"steps: {steps} asked for, but {what} has only {rows}")
     return rng.integers(rows, size=steps) if replace else rng.permutation(rows)[:steps]
 
 
-def classification(name, X, y, n_arms, vocabulary=None):
+def whole(steps):
+    if not isinstance(steps, (int, np.integer)) or isinstance(steps, bool) or steps < 1:
+        raise ValueError(f"steps: expected a whole number of at least 1, got {steps!r}")
+    return int(steps)
+
+
+def classify(name, X, y, n_arms, rng=None, **more):
     """Arm i pays 1 if the class is i, else 0."""
-    return Problem(name, X, np.eye(n_arms)[y], np.ones(len(y)), vocabulary)
+    return Problem(name, X, np.eye(n_arms)[y], np.ones(len(y)), **more)
+
+
+def eat(name, X, y, n_arms, rng):
+    """Arm 0 leaves the mushroom, arm 1 eats it: 5 if edible, else 5 or -35 with equal chances, so -15 on average."""
+    pay = np.where(y == 0, 5, rng.choice([5, -35], len(y)))
+    return Problem(name, X, np.column_stack([np.zeros(len(y)), pay]), np.where(y == 0, 5.0, 0.0))
+
+
+def invest(name, X, y, n_arms, rng):
+    """Each arm is a portfolio of the stocks, each noisier than the one before."""
+    beta = rng.uniform(-1, 1, (X.shape[1], n_arms))
+    mean = X @ (beta / np.linalg.norm(beta, axis=0))
+    return Problem(name, X, rng.normal(mean, 0.01 * np.arange(1, n_arms + 1)), mean.max(1))
+
+
+def joke(name, X, y, n_arms, rng):
+    """A user's ratings: of 8 jokes the rewards, of the other 32 the context."""
+    X = X[:, rng.permutation(X.shape[1])]
+    return Problem(name, X[:, n_arms:], X[:, :n_arms], X[:, :n_arms].max(1))
+
+
+def review(name, X, y, n_arms, rng):
+    """Reviews as word ids; the vocabulary is that of the reviews drawn."""
+    ids = vocabulary(X[:, 0])
+    return classify(name, encode(X[:, 0], ids), y, n_arms, vocabulary=len(ids) + UNKNOWN + 1)
+
+
+@dataclass(frozen=True)
+class Source:
+    """All that is known of a data set; every command below goes by these."""
+    name: str
+    read: Callable         # files -> Table
+    rows: int              # of the complete data set
+    dim: int               # as in the paper's table of results
+    arms: int
+    files: tuple = ()      # for each file, the names it goes by; none: bundled
+    archives: tuple = ()   # zips that hold the files
+    url: str = ""          # the file, or one of the archives; none: `page` is where a person gets it
+    page: str = ""
+    sha256: str = ""       # of the first file, unpacked, or of the bundled .npz
+    pay: Callable = classify
+    scale: bool = True     # standardize the inputs
+
+
+HAR = tuple((f"UCI HAR Dataset/{part}/{x}_{part}.txt", f"{part}/{x}_{part}.txt", f"{x}_{part}.txt")
+            for part in ("train", "test") for x in "Xy")
+SOURCES = {source.name: source for source in (
+    Source("mushroom", mushroom, 8124, 117, 2, pay=eat, scale=False,
+           sha256="254831b313f79a33e559162017b2d6dc9bf98284c2d871c951011055d5aab500"),
+    Source("financial", financial, 3713, 21, 8, (("raw_stock_contexts",),), pay=invest, scale=False,
+           url=GOOGLE + "raw_stock_contexts",
+           sha256="cf468e5aae150dfd5c6b096464cd11e85f8b01198f8e49bedb941948850a6315"),
+    Source("jester", jester, 19_181, 32, 8, (("jester_data_40jokes_19181users.npy",),), pay=joke, scale=False,
+           url=GOOGLE + "jester_data_40jokes_19181users.npy"),
+    Source("adult", adult, 45_222, 88, 2,  # 90 here: the paper's draws missed two rare categories
+           sha256="a8332a4939d677799baf19bcad24ab373d57f98fcf3deda70331681b965fd734"),
+    Source("covertype", covertype, 581_012, 54, 7, (("covtype.data",),), ("covertype.zip",), GOOGLE + "covtype.data",
+           sha256="0a9371cef7c964b5475d6053cc3e0894a5aa6f65ad1ed3ecb01c45aa96217945"),
+    Source("census", census, 2_458_285, 377, 9,  # more here: all categories of the file, drawn or not
+           (("USCensus1990.data.txt",),), ("us+census+data+1990.zip",), GOOGLE + "USCensus1990.data.txt",
+           sha256="38e99f50855ddc03167b715b36519ef40b77295ae4e85dfef0c6429ac79ed799"),
+    Source("statlog", statlog, 43_500, 9, 7,
+           sha256="105506f527adb09a2d82098e55cc02a16dfbc149d55ebb6cfe156bc805bb949f"),
+    Source("epileptic", epileptic, 11_500, 178, 5, (("data.csv", "Epileptic Seizure Recognition.csv"),),
+           ("epileptic-seizure-recognition.zip",),
+           page="https://www.kaggle.com/datasets/harunshimanto/epileptic-seizure-recognition",
+           sha256="4b3f6024ea24a864c0de51b2ba477bf8b9e4974e8cc01a00dcf45bfc59d48deb"),
+    Source("smartphones", smartphones, 10_299, 561, 6, HAR,
+           ("UCI HAR Dataset.zip", "human+activity+recognition+using+smartphones.zip"),
+           UCI + "240/human+activity+recognition+using+smartphones.zip"),
+    Source("scania", scania, 60_000, 170, 2, (("aps_failure_training_set.csv",),),
+           ("aps+failure+at+scania+trucks.zip",), UCI + "421/aps+failure+at+scania+trucks.zip",
+           sha256="bb484302e3a3a1c8ef5e1f0129c4dc7cbd58f350867f95b575461ca21ab6b9da"),
+    Source("amazon", amazon, 413_840, 60, 5, (("Amazon_Unlocked_Mobile.csv",),),
+           ("amazon-reviews-unlocked-mobile-phones.zip",), pay=review, scale=False,
+           page="https://www.kaggle.com/datasets/PromptCloudHQ/amazon-reviews-unlocked-mobile-phones",
+           sha256="097abeefe303816e0f5e9c9ff380adb25910cf46307d2c104911eae8d0304e76"),
+)}
+NAMES = (*SOURCES, "wheel")
 
 
 def load(name, steps=None, seed=0, data_dir=None):
-    """A problem of the paper by name. Each seed draws its own rows, order and random rewards.
+    """A problem of the paper by its name. Each seed draws its own rows, their order, and random rewards.
 
-    steps: rows to draw without replacement (Mushroom: with), all by default; data_dir: looked in before $NLTS_DATA
-    and the per-user cache.
+    steps: how many rows (by default all), without replacement except for Mushroom, as in the paper.
+    data_dir: folder to look in before $NLTS_DATA and the per-user cache. The wheel has more options: see `wheel`.
     """
     key = str(name).lower()
     if key not in NAMES:
@@ -497,39 +480,399 @@ def load(name, steps=None, seed=0, data_dir=None):
     if key == "wheel":
         return wheel(steps=4000 if steps is None else steps, seed=seed)
     source, rng = SOURCES[key], np.random.default_rng(seed)
-    t = table(source, data_dir)
-    rows = draw(key, len(t.y), steps, rng, replace=key == "mushroom")
-    y = t.y[rows]
-    if key == "amazon":
-        texts = t.X[rows]
-        ids = vocabulary(texts)
-        return classification(key, encode(texts, ids), y, source.arms, len(ids) + UNKNOWN + 1)
-    X = one_hot(t.X[rows], t.levels)
-    if key == "mushroom":  # arm 0 leaves it, arm 1 eats it: a poisonous one pays 5 or -35, a loss of 15 in expectation
-        eat = np.where(y == 0, 5, rng.choice([5, -35], len(y)))
-        return Problem(key, X, np.column_stack([np.zeros(len(y)), eat]), np.where(y == 0, 5.0, 0.0))
-    if key == "financial":  # 8 portfolios of the 21 stocks, noisier one by one
-        beta = rng.uniform(-1, 1, (X.shape[1], source.arms))
-        mean = X @ (beta / np.linalg.norm(beta, axis=0))
-        return Problem(key, X, rng.normal(mean, 0.01 * np.arange(1, source.arms + 1)), mean.max(1))
-    if key == "jester":  # ratings of 32 jokes are the context, of the other 8 the rewards
-        X = X[:, rng.permutation(40)]
-        return Problem(key, X[:, :32], X[:, 32:], X[:, 32:].max(1))
-    return classification(key, standardize(X), y, source.arms)
+    whole_file = table(source, data_dir)
+    rows = draw(key, len(whole_file.y), steps, rng, replace=key == "mushroom")
+    X = whole_file.X[rows]
+    if X.dtype != object:
+        X = one_hot(X, whole_file.levels)
+    return source.pay(key, standardize(X) if source.scale else X, whole_file.y[rows], source.arms, rng)
 
 
 def wheel(delta=0.5, steps=4000, seed=0, mu=0.1, mu5=0.2, mudot=0.4, sigma=0.1):
-    """Wheel bandit: arm 5 pays mu5 on average; arms 1-4 pay mu, but mudot in their quadrant of the disc |x| <= delta."""
+    """Arm 5 pays mu5 on average; arms 1 to 4 pay mu, but mudot in their own quadrant of the disc |x| <= delta."""
     if not 0 <= delta <= 1:
         raise ValueError(f"delta: expected a radius between 0 and 1, got {delta!r}")
     if not sigma >= 0:
         raise ValueError(f"sigma: expected a standard deviation of at least 0, got {sigma!r}")
-    at_least_one(steps)
-    rng = np.random.default_rng(seed)
+    steps, rng = whole(steps), np.random.default_rng(seed)
     radius, angle = np.sqrt(rng.uniform(size=steps)), rng.uniform(0, 2 * np.pi, steps)  # sqrt: uniform in area
     X = radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
     mean = np.full((steps, 5), float(mu))
     mean[:, 4] = mu5
     inside = np.flatnonzero(radius <= delta)
-    mean[inside, (angle[inside] // (np.pi / 2)).astype(int) % 4] = mudot  # arm i has quadrant i
+    mean[inside, (angle[inside] // (np.pi / 2)).astype(int) % 4] = mudot  # quadrant 1 (x1, x2 > 0) is arm 1's
     return Problem("wheel", X, rng.normal(mean, sigma), mean.max(1))
+
+
+# --- your own table -----------------------------------------------------------------------------------------------
+
+FIX = "correct the file"
+MISSING = ("", "?", "na", "n/a", "nan", "null", "none")
+
+
+def from_csv(path, label=None, steps=None, seed=0, header=None):
+    """Any classification table as a bandit: arm i pays 1 if the row's class is the i-th (see `labels`), else 0.
+
+    path: text with one row a line, split by comma, semicolon, tab or spaces; or .npz with X and y; or a 2-d .npy.
+    label: name or index of the column of classes, by default the last. header: whether the first line has names, by
+    default guessed. Numbers are standardized, a missing one counts as average; text becomes one-hot.
+    """
+    path, rng = Path(path), np.random.default_rng(seed)
+    if path.suffix in (".npy", ".npz"):
+        X, y = arrays(path, label)
+        levels = np.zeros(X.shape[1], int)
+    else:
+        names, columns, lines = fields(path, header)
+        at = position(label, len(columns), names)
+        inputs = [column(path, values, names[j], lines) for j, values in enumerate(columns) if j != at]
+        X, levels = np.column_stack([x for x, _ in inputs]), np.array([n for _, n in inputs])
+        y = np.array(columns[at])
+        for line, value in zip(lines, columns[at]):
+            if value.lower() in MISSING:
+                raise DataError(path, f"{value!r} is not a class", line, FIX)
+        try:
+            y = y.astype(float)  # so that class 10 comes after class 9
+        except ValueError:
+            pass
+    labels, y = np.unique(y, return_inverse=True)
+    if not 2 <= len(labels) <= max(2, len(y) / 2):
+        raise DataError(path, f"{len(labels)} different labels in {len(y)} rows are not classes", None, "choose another label")
+    rows = draw(path.name, len(y), steps, rng)
+    X, numbers = one_hot(X[rows], levels), np.repeat(levels == 0, np.maximum(levels, 1))
+    X[:, numbers] = standardize(X[:, numbers])
+    return classify(path.stem, X, y[rows], len(labels), labels=tuple(labels.tolist()))
+
+
+def position(label, width, names=()):
+    """Index of the column of classes."""
+    if width < 2:
+        raise ValueError(f"path: expected at least two columns, inputs and a class, got {width}")
+    if label is None:
+        return width - 1
+    if isinstance(label, str):
+        if label not in names:
+            raise ValueError(f"label: no column {label!r}, expected one of {', '.join(map(str, names))}")
+        return names.index(label)
+    if not isinstance(label, (int, np.integer)) or not -width <= label < width:
+        raise ValueError(f"label: expected a column name or an index below {width}, got {label!r}")
+    return label % width
+
+
+def arrays(path, label):
+    """X and y of an .npz, or of a 2-d .npy with a column of classes."""
+    try:
+        with open(path, "rb") as f:
+            z = np.load(f, allow_pickle=False)
+            X, y = (z["X"], z["y"]) if path.suffix == ".npz" else (z, None)
+    except (ValueError, EOFError, KeyError, IndexError, zlib.error, zipfile.BadZipFile) as error:
+        advice = "save plain arrays: numpy.savez(path, X=X, y=y)"
+        raise DataError(path, f"cannot be read ({error})", advice=advice) from error
+    if X.ndim != 2 or X.dtype.kind not in "biuf" or (y is not None and y.shape != X.shape[:1]) or not X.size:
+        raise DataError(path, f"expected numbers X (rows, columns) and y (rows,), got shape {X.shape}", advice=FIX)
+    bad = np.flatnonzero(~np.isfinite(X).all(1))
+    if len(bad):
+        raise DataError(path, f"row {bad[0]} is not finite", advice=FIX)
+    if y is None:
+        at = position(label, X.shape[1])
+        X, y = np.delete(X, at, axis=1), X[:, at]
+    return X.astype(float), y
+
+
+def fields(path, header):
+    """Names, columns of text, and the line each row is on."""
+    try:
+        text = contents(path, (path.stem,)).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(path, f"not UTF-8 text ({error})", advice=FIX) from error
+    first = text.lstrip().split("\n", 1)[0]
+    sep = max(",;\t", key=first.count) if re.search("[,;\t]", first) else " "
+    text = re.sub(r"[ \r]+$", "", text, flags=re.M)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=sep, skipinitialspace=True)
+    try:
+        rows = [(reader.line_num, [field.strip() for field in row]) for row in reader if row]
+    except csv.Error as error:
+        raise DataError(path, str(error), reader.line_num, FIX) from error
+    lines, rows = zip(*rows)
+    for line, row in zip(lines, rows):
+        if len(row) != len(rows[0]):
+            raise DataError(path, f"{len(row)} columns instead of {len(rows[0])}", line, FIX)
+    columns = list(zip(*rows))
+    if header is None:  # names are not numbers, and do not occur again below
+        header = len(rows) > 1 and not any(REAL.fullmatch(c[0].encode()) or c[0] in c[1:] for c in columns)
+    if header and len(rows) < 2:
+        raise DataError(path, "a header but no rows", lines[0], FIX)
+    names = list(rows[0]) if header else list(range(len(columns)))
+    return names, [c[header:] for c in columns], lines[header:]
+
+
+def column(path, values, name, lines):
+    """(numbers, 0) or (codes, how many): text if any field is neither a number nor missing."""
+    missing = np.array([v.lower() in MISSING for v in values])
+    number = np.array([bool(REAL.fullmatch(v.encode())) for v in values])
+    if number.any() and (number | missing).all():
+        x = np.where(number, values, "nan").astype(float)
+        return np.where(number, x, x[number].mean()), 0
+    kinds, codes = np.unique(values, return_inverse=True)
+    if len(kinds) > 20 and number.mean() > 0.9:
+        i = np.flatnonzero(~number & ~missing)[0]
+        raise DataError(path, f"{values[i][:40]!r} in column {name!r} is not a number", lines[i], FIX)
+    if len(kinds) > max(20, len(values) / 2):
+        what = f"{len(kinds)} different texts in column {name!r} of {len(values)} rows look like names, not categories"
+        raise DataError(path, what, lines[0], "leave the column out")
+    return codes, len(kinds)
+
+
+# --- files: where they are, and how they get there ------------------------------------------------------------------
+
+def cache_dir():
+    """Per-user folder for downloads and parsed tables."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nlts"
+
+
+def folders(data_dir=None):
+    """Where files are looked for, in this order; downloads go to the first."""
+    return [Path(d).expanduser() for d in (data_dir, os.environ.get("NLTS_DATA"), cache_dir()) if d]
+
+
+def locate(source, data_dir=None):
+    """Path of each of the source's files (an archive may hold several), or None if one is nowhere."""
+    for folder in folders(data_dir):
+        archives = [folder / archive for archive in source.archives]
+        found = [next((p for p in [folder / (n + end) for n in names for end in ("", ".gz", ".zip")] + archives
+                       if p.is_file()), None) for names in source.files]
+        if all(found):
+            return found
+    return None
+
+
+def how_to_get(source, data_dir=None):
+    if source.url:
+        return f"run: python datasets.py fetch {source.name}{f' --data-dir {data_dir}' if data_dir else ''}"
+    return f"download {source.files[0][0]} from {source.page} into {folders(data_dir)[0]}"
+
+
+def table(source, data_dir=None):
+    """The whole data set. What is parsed once is kept in the per-user cache, as plain arrays."""
+    if not source.files:
+        return source.read()
+    paths = locate(source, data_dir)
+    if paths is None:
+        searched = ", ".join(map(str, folders(data_dir)))
+        raise MissingData(source.name, f"{source.files[0][0]} is not in {searched}", advice=how_to_get(source, data_dir))
+    stats = [(str(p.resolve()), p.stat().st_size, p.stat().st_mtime_ns) for p in paths]
+    code = Path(__file__).read_bytes()  # a table made by an older reader is not used
+    key = hashlib.sha256(repr(stats).encode() + code).hexdigest()[:16]
+    cached = cache_dir() / "parsed" / f"{source.name}-{key}.npy"
+    try:
+        with open(cached, "rb") as f:
+            return Table(*(np.load(f, allow_pickle=False) for _ in range(3)))
+    except (OSError, ValueError, EOFError):  # not parsed before, or damaged
+        result = source.read(*((path, contents(path, names)) for path, names in zip(paths, source.files)))
+    if result.X.dtype != object:
+        try:
+            for old in cached.parent.glob(f"{source.name}-*.npy"):
+                old.unlink(missing_ok=True)
+            with replacing(cached) as f:
+                for array in (result.X, result.y, result.levels):
+                    np.save(f, array, allow_pickle=False)
+        except OSError:
+            pass  # without a cache the next time is slower, nothing else
+    return result
+
+
+@contextmanager
+def replacing(path):
+    """A file that takes the place of `path` when all went well, and is removed otherwise."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with open(part, "w+b") as f:
+            yield f
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def download(url, f, timeout=30.0, tries=3):
+    """Write `url` to the empty file `f`, at 1 kB/s at least; a broken connection is taken up where it broke."""
+    problem, shown = "", 0.0
+    for _ in range(tries):
+        done = f.tell()
+        request = urllib.request.Request(url, headers={"Range": f"bytes={done}-"} if done else {})
+        try:
+            with urllib.request.urlopen(request, timeout=timeout) as response:
+                if done and response.status != 206:  # this server cannot resume: start again
+                    done = f.seek(0)
+                    f.truncate()
+                length = response.headers["Content-Length"]
+                total = done + int(length) if length else None
+                since, before = time.monotonic(), done
+                while chunk := response.read1(1 << 16):
+                    f.write(chunk)
+                    now = time.monotonic()
+                    if now - since > timeout:
+                        if f.tell() - before < 1000 * timeout:
+                            raise TimeoutError(f"under 1 kB/s for {timeout:g} s")
+                        since, before = now, f.tell()
+                    if now - shown > 0.2 and sys.stderr.isatty():
+                        shown = now
+                        of = f" of {total / 1e6:.1f}" if total else ""
+                        print(f"\r{url}: {f.tell() / 1e6:.1f}{of} MB ", end="", file=sys.stderr, flush=True)
+            if total in (None, f.tell()):
+                print(f"\r{url}: {f.tell() / 1e6:.1f} MB      ", file=sys.stderr)
+                return
+            problem = f"cut off after {f.tell()} of {total} bytes"
+        except urllib.error.HTTPError as error:
+            advice = "try later, or look for the file's new address"
+            raise DataError(url, f"HTTP {error.code} {error.reason}", advice=advice) from error
+        except (OSError, http.client.HTTPException) as error:
+            problem = f"{getattr(error, 'reason', error)}" or type(error).__name__
+    raise DataError(url, problem, advice="check the connection and run the same command again")
+
+
+def inspect(source, paths, data=None):
+    """Read a data set afresh: (its table, whether it is complete). All rows, but other bytes, is an error."""
+    files = [(path, contents(path, names, data)) for path, names in zip(paths, source.files)]
+    result = source.read(*files)
+    found = hashlib.sha256(files[0][1] if files else (BUNDLE / f"{source.name}.npz").read_bytes()).hexdigest()
+    complete = found == source.sha256 if source.sha256 else len(result.y) == source.rows
+    if not complete and len(result.y) >= source.rows:
+        raise DataError(paths[0] if files else source.name, f"{len(result.y)} rows with sha256 {found}, not as published")
+    return result, complete
+
+
+def fetch(source, data_dir=None, timeout=30.0):
+    """Download a data set; the file is in place only once it has been read from end to end."""
+    if not source.url:
+        raise MissingData(source.name, "its host wants a person to log in", advice=how_to_get(source, data_dir))
+    target = folders(data_dir)[0] / source.url.rsplit("/", 1)[1]
+    with replacing(target) as f:
+        download(source.url, f, timeout)
+        f.seek(0)
+        result, complete = inspect(source, [target] * len(source.files), f.read())
+        if not complete:
+            raise DataError(target, f"{len(result.y)} rows instead of {source.rows}", advice="try again later")
+    return target
+
+
+# --- commands -----------------------------------------------------------------------------------------------------
+
+def where(source, data_dir):
+    if not source.files:
+        return "bundled"
+    paths = locate(source, data_dir)
+    return str(paths[0]) if paths else f"missing; {how_to_get(source, data_dir)}"
+
+
+def show(data_dir):
+    """One line a problem; best arm: what playing the best single arm throughout earns, as a share of the optimum."""
+    print(f"{'problem':12}{'steps':>10}{'dim':>5}{'arms':>6}{'best arm':>10}  data")
+    for name in NAMES:
+        steps, dim, arms, share, place = 4000, 2, 5, None, "synthetic, any number of steps"
+        if name in SOURCES:
+            source = SOURCES[name]
+            steps, dim, arms, place = source.rows, source.dim, source.arms, where(source, data_dir)
+        try:
+            if name in SOURCES and source.pay is classify:  # do not lay out all contexts: Census would need 8 GB
+                t = table(source, data_dir)
+                steps, dim, share = len(t.y), np.maximum(t.levels, 1).sum(), np.bincount(t.y).max() / len(t.y)
+            else:
+                p = load(name, data_dir=data_dir)
+                steps, dim, share = len(p), p.dim, p.rewards.mean(0).max() / p.optimal.mean()
+        except MissingData:
+            pass
+        except DataError as error:
+            place = f"bad: {error}"
+        print(f"{name:12}{steps:10,}{dim:5}{arms:6}{'-' if share is None else format(share, '.1%'):>10}  {place}")
+
+
+def check(data_dir):
+    """Re-read all that is present; the number of bad data sets."""
+    bad = 0
+    for source in SOURCES.values():
+        paths = locate(source, data_dir) if source.files else []
+        try:
+            if paths is None:
+                print(f"{source.name:12}{where(source, data_dir)}")
+                continue
+            result, complete = inspect(source, paths)
+            size = "complete" if complete else f"a part of the complete {source.rows:,}"
+            print(f"{source.name:12}ok: {len(result.y):,} rows, {size}; {where(source, data_dir)}")
+        except DataError as error:
+            bad += 1
+            print(f"{source.name:12}BAD: {error}")
+    return bad
+
+
+def fastest(function, *args, repeat=1, **kwargs):
+    times = []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        function(*args, **kwargs)
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def benchmark(data_dir):
+    """Seconds to load, beside numpy.loadtxt in the same run; the number of limits missed."""
+    missed = 0
+
+    def report(what, seconds, base, limit):
+        nonlocal missed
+        missed += seconds > base / limit
+        print(f"{what:52}{seconds:8.3f} s   1/{base / seconds:.1f} of loadtxt (at most 1/{limit})")
+
+    with tempfile.TemporaryDirectory() as folder:
+        text = Path(folder) / "shuttle.trn"
+        np.savetxt(text, np.column_stack(bundled("statlog"))[:43_500], fmt="%d")
+        base = fastest(np.loadtxt, text, repeat=5)
+        print(f"{'statlog: numpy.loadtxt of shuttle.trn':52}{base:8.3f} s")
+        report("statlog: load, bundled, 43,500 steps", fastest(load, "statlog", repeat=5), base, 3)
+        source = SOURCES["covertype"]
+        if not (paths := locate(source, data_dir)):
+            print(f"covertype: {where(source, data_dir)}")
+            return missed
+        before = os.environ.get("XDG_CACHE_HOME")
+        os.environ["XDG_CACHE_HOME"] = folder  # an empty cache, so that the first time is one
+        try:
+            first = fastest(load, "covertype", 5000, data_dir=paths[0].parent)
+            again = fastest(load, "covertype", 5000, data_dir=paths[0].parent, repeat=3)
+            all_rows = fastest(load, "covertype", data_dir=paths[0].parent, repeat=3)
+        finally:
+            os.environ.pop("XDG_CACHE_HOME")
+            if before is not None:
+                os.environ["XDG_CACHE_HOME"] = before
+    base = fastest(np.loadtxt, paths[0], delimiter=",")
+    print(f"{'covertype: numpy.loadtxt of ' + paths[0].name:52}{base:8.3f} s")
+    report("covertype: load, first time, 5,000 steps", first, base, 3)
+    report("covertype: load, from the cache, 5,000 steps", again, base, 20)
+    report("covertype: load, from the cache, all 581,012 steps", all_rows, base, 20)
+    return missed
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(description="List, download, check and time the data sets.")
+    parser.add_argument("command", nargs="?", default="list", choices=("list", "fetch", "check", "benchmark"))
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"for fetch: all, or some of {', '.join(SOURCES)}")
+    parser.add_argument("--data-dir", help="look here first, and download to here")
+    args = parser.parse_args(argv)
+    if args.command != "fetch":
+        if args.names:
+            parser.error(f"{args.command} takes no names")
+        return min(1, {"list": show, "check": check, "benchmark": benchmark}[args.command](args.data_dir) or 0)
+    names = list(SOURCES) if args.names == ["all"] else [name.lower() for name in args.names]
+    if not names or set(names) - set(SOURCES):
+        parser.error(f"fetch: expected all, or some of {', '.join(SOURCES)}")
+    failed = 0
+    for source in map(SOURCES.get, names):
+        try:
+            there = not source.files or locate(source, args.data_dir)
+            print(f"{source.name}: {where(source, args.data_dir) if there else fetch(source, args.data_dir)}")
+        except DataError as error:
+            failed = 1
+            print(f"{source.name}: {error}", file=sys.stderr)
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
