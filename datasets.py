@@ -114,23 +114,28 @@ def unzipped(path, names, data):
     raise DataError(path, f"no {' or '.join(sorted(wanted))} in the archive")
 
 
-INTEGER = re.compile(rb"-?\d{1,9}")
-REAL = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,2})?")
+def is_integer(field):
+    return bool(re.fullmatch(r"-?\d{1,9}", field, re.A))
 
 
-def blame(path, data, columns, line, sep, number):
+def is_real(field):
+    """A finite number, and neither nan nor 1_000, which float() accepts."""
+    return bool(re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", field, re.A)) and np.isfinite(float(field))
+
+
+def blame(path, data, columns, line, sep, is_number):
     """Raise at the first bad line. Slow, but only run on a file that is already known to be bad."""
-    for i, row in enumerate(data.split(b"\n"), line):
+    for i, row in enumerate(data.decode("latin-1").split("\n"), line):
         fields = row.split(sep)
         if len(fields) != columns:
             raise DataError(path, f"{len(fields)} columns instead of {columns}", i)
         for field in fields:
-            if not number.fullmatch(field):
-                raise DataError(path, f"{field.decode('latin-1')[:40]!r} is not a number, or too large", i)
+            if not is_number(field):
+                raise DataError(path, f"{field[:40]!r} is not a number, or too large", i)
     raise DataError(path, "not a table of numbers")
 
 
-def integers(path, data, columns, line=1, sep=b",", block=1 << 18):
+def integers(path, data, columns, line=1, sep=",", block=1 << 18):
     """Integer table from text without a loop over rows: blocks of whole lines that fit the processor's cache.
 
     A field's value is the sum of its digits times powers of ten; the more digits, the fewer fields have them.
@@ -148,7 +153,7 @@ def integers(path, data, columns, line=1, sep=b",", block=1 << 18):
         digit = text - np.uint8(ord("0"))                   # anything but a digit wraps to 10 or more
         if not (newline.sum() * columns == len(end) and newline[end[columns - 1::columns]].all()
                 and digits.min() > 0 and digits.max() < 10 and (digit < 10).sum() == digits.sum()):
-            blame(path, data[:-1], columns, line, sep, INTEGER)
+            blame(path, data[:-1], columns, line, sep, is_integer)
         value = digit[end - 1].astype(np.int32)
         for k in range(1, digits.max()):
             longer = np.flatnonzero(digits > k)
@@ -163,11 +168,11 @@ def reals(path, data, columns, line=1, sep=None):
     """Table of finite numbers from text; `sep=None` is any white space."""
     data = data.replace(b"\r\n", b"\n").rstrip()
     try:
-        X = np.loadtxt(io.StringIO(data.decode("latin-1")), delimiter=sep and sep.decode(), ndmin=2, comments=None)
+        X = np.loadtxt(io.StringIO(data.decode("latin-1")), delimiter=sep, ndmin=2, comments=None)
     except ValueError:
         X = np.empty((0, 0))
     if X.shape != (data.count(b"\n") + 1, columns) or not np.isfinite(X).all():
-        blame(path, data, columns, line, sep, REAL)
+        blame(path, data, columns, line, sep, is_real)
     return X
 
 
@@ -297,7 +302,7 @@ def scania(file):
         raise DataError(path, f"unknown class {unknown[0].decode('latin-1')[:40]!r}, expected neg or pos", at)
     rest = re.sub(rb"^neg,", b"0,", rest, flags=re.M)
     rest = re.sub(rb"^pos,", b"1,", rest, flags=re.M).replace(b",na", b",0")
-    table = reals(path, rest, 171, line + 1, sep=b",")
+    table = reals(path, rest, 171, line + 1, sep=",")
     return numeric(table[:, 1:], table[:, 0].astype(np.int8))
 
 
@@ -536,7 +541,7 @@ def from_csv(path, label=None, steps=None, seed=0, header=None):
             pass
     labels, y = np.unique(y, return_inverse=True)
     if not 2 <= len(labels) <= max(2, len(y) / 2):
-        raise DataError(path, f"{len(labels)} different labels in {len(y)} rows are not classes", None, "choose another label")
+        raise DataError(path, f"{len(labels)} labels in {len(y)} rows are not classes", advice="choose another label")
     rows = draw(path.name, len(y), steps, rng)
     X, numbers = one_hot(X[rows], levels), np.repeat(levels == 0, np.maximum(levels, 1))
     X[:, numbers] = standardize(X[:, numbers])
@@ -598,7 +603,7 @@ def fields(path, header):
             raise DataError(path, f"{len(row)} columns instead of {len(rows[0])}", line, FIX)
     columns = list(zip(*rows))
     if header is None:  # names are not numbers, and do not occur again below
-        header = len(rows) > 1 and not any(REAL.fullmatch(c[0].encode()) or c[0] in c[1:] for c in columns)
+        header = len(rows) > 1 and not any(is_real(c[0]) or c[0] in c[1:] for c in columns)
     if header and len(rows) < 2:
         raise DataError(path, "a header but no rows", lines[0], FIX)
     names = list(rows[0]) if header else list(range(len(columns)))
@@ -608,7 +613,7 @@ def fields(path, header):
 def column(path, values, name, lines):
     """(numbers, 0) or (codes, how many): text if any field is neither a number nor missing."""
     missing = np.array([v.lower() in MISSING for v in values])
-    number = np.array([bool(REAL.fullmatch(v.encode())) for v in values])
+    number = np.array([is_real(v) for v in values])
     if number.any() and (number | missing).all():
         x = np.where(number, values, "nan").astype(float)
         return np.where(number, x, x[number].mean()), 0
@@ -617,7 +622,7 @@ def column(path, values, name, lines):
         i = np.flatnonzero(~number & ~missing)[0]
         raise DataError(path, f"{values[i][:40]!r} in column {name!r} is not a number", lines[i], FIX)
     if len(kinds) > max(20, len(values) / 2):
-        what = f"{len(kinds)} different texts in column {name!r} of {len(values)} rows look like names, not categories"
+        what = f"column {name!r} has {len(kinds)} texts in {len(values)} rows, which are no categories"
         raise DataError(path, what, lines[0], "leave the column out")
     return codes, len(kinds)
 
@@ -648,7 +653,7 @@ def locate(source, data_dir=None):
 def how_to_get(source, data_dir=None):
     if source.url:
         return f"run: python datasets.py fetch {source.name}{f' --data-dir {data_dir}' if data_dir else ''}"
-    return f"download {source.files[0][0]} from {source.page} into {folders(data_dir)[0]}"
+    return f"download {' or '.join(source.files[0])} from {source.page} into {folders(data_dir)[0]}"
 
 
 def table(source, data_dir=None):
@@ -657,8 +662,8 @@ def table(source, data_dir=None):
         return source.read()
     paths = locate(source, data_dir)
     if paths is None:
-        searched = ", ".join(map(str, folders(data_dir)))
-        raise MissingData(source.name, f"{source.files[0][0]} is not in {searched}", advice=how_to_get(source, data_dir))
+        what = f"{source.files[0][0]} is not in {', '.join(map(str, folders(data_dir)))}"
+        raise MissingData(source.name, what, advice=how_to_get(source, data_dir))
     stats = [(str(p.resolve()), p.stat().st_size, p.stat().st_mtime_ns) for p in paths]
     code = Path(__file__).read_bytes()  # a table made by an older reader is not used
     key = hashlib.sha256(repr(stats).encode() + code).hexdigest()[:16]
@@ -731,13 +736,14 @@ def download(url, f, timeout=30.0, tries=3):
 
 
 def inspect(source, paths, data=None):
-    """Read a data set afresh: (its table, whether it is complete). All rows, but other bytes, is an error."""
+    """Read a data set afresh: (its table, whether it is complete)."""
     files = [(path, contents(path, names, data)) for path, names in zip(paths, source.files)]
     result = source.read(*files)
     found = hashlib.sha256(files[0][1] if files else (BUNDLE / f"{source.name}.npz").read_bytes()).hexdigest()
-    complete = found == source.sha256 if source.sha256 else len(result.y) == source.rows
-    if not complete and len(result.y) >= source.rows:
-        raise DataError(paths[0] if files else source.name, f"{len(result.y)} rows with sha256 {found}, not as published")
+    complete = found == source.sha256 or len(result.y) == source.rows
+    if complete and source.sha256 not in ("", found) and not source.page:  # people post a table in more than one form
+        what = f"has all rows, but sha256 {found} instead of {source.sha256}"
+        raise DataError(paths[0] if files else source.name, what)
     return result, complete
 
 
