@@ -51,7 +51,7 @@ class MissingData(DataError):
     """The data set is neither bundled nor in any of the folders searched."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Problem:
     """A bandit problem with all its outcomes laid out; an agent may look only at the rewards of arms it plays."""
     name: str
@@ -73,7 +73,7 @@ class Problem:
         return len(self.contexts)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Table:
     """All rows of a data set."""
     X: np.ndarray       # (rows, columns) inputs: numbers, or codes of categories
@@ -612,6 +612,12 @@ def fields(path, header):
 
 def column(path, values, name, lines):
     """(numbers, 0) or (codes, how many): text if any field is neither a number nor missing."""
+    try:
+        x = np.array(values, float)
+        if np.isfinite(x).all():
+            return x, 0
+    except ValueError:
+        pass  # not all numbers: look at each
     missing = np.array([v.lower() in MISSING for v in values])
     number = np.array([is_real(v) for v in values])
     if number.any() and (number | missing).all():
