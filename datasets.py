@@ -37,7 +37,8 @@ import numpy as np
 BUNDLE = Path(__file__).resolve().parent / "data"
 GOOGLE = "https://storage.googleapis.com/bandits_datasets/"
 UCI = "https://archive.ics.uci.edu/static/public/"
-AGAIN = "delete the file and get it again (`python datasets.py` says how)"
+RESTORE = "restore it: git checkout -- data"
+AGAIN = "delete the file and get it again (of the paper's data, `python datasets.py` says how)"
 
 
 class DataError(ValueError):
@@ -215,7 +216,7 @@ def bundled(name):
         with np.load(path, allow_pickle=False) as z:
             return [(z[c], list(z[f"{c}_values"])) if f"{c}_values" in z else z[c] for c in z.files if "_" not in c]
     except (OSError, ValueError, EOFError, KeyError, zlib.error, zipfile.BadZipFile) as error:
-        raise DataError(path, f"damaged ({error})", advice="restore it: git checkout -- data") from error
+        raise DataError(path, f"damaged ({error})", advice=RESTORE) from error
 
 
 def statlog():
@@ -377,16 +378,16 @@ def standardize(X):
 
 def draw(what, rows, steps, rng, replace=False):
     """Indices of `steps` rows in random order."""
-    steps = rows if steps is None else whole(steps)
+    steps = rows if steps is None else whole("steps", steps, 1)
     if steps > rows and not replace:
         raise ValueError(f"steps: {steps} asked for, but {what} has only {rows}")
     return rng.integers(rows, size=steps) if replace else rng.permutation(rows)[:steps]
 
 
-def whole(steps):
-    if not isinstance(steps, (int, np.integer)) or isinstance(steps, bool) or steps < 1:
-        raise ValueError(f"steps: expected a whole number of at least 1, got {steps!r}")
-    return int(steps)
+def whole(name, value, least):
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name}: expected a whole number of at least {least}, got {value!r}")
+    return int(value)
 
 
 def classify(name, X, y, n_arms, rng=None, **more):
@@ -476,15 +477,15 @@ NAMES = (*SOURCES, "wheel")
 def load(name, steps=None, seed=0, data_dir=None):
     """A problem of the paper by its name. Each seed draws its own rows, their order, and random rewards.
 
-    steps: how many rows (by default all), without replacement except for Mushroom, as in the paper.
-    data_dir: folder to look in before $NLTS_DATA and the per-user cache. The wheel has more options: see `wheel`.
+    steps: how many rows, without replacement except for Mushroom, as in the paper. By default all there are; of the
+    complete Census that is 8 GB. data_dir: looked in before $NLTS_DATA and the per-user cache. See also `wheel`.
     """
     key = str(name).lower()
     if key not in NAMES:
         raise ValueError(f"name: unknown problem {name!r}, expected one of {', '.join(NAMES)}")
     if key == "wheel":
         return wheel(steps=4000 if steps is None else steps, seed=seed)
-    source, rng = SOURCES[key], np.random.default_rng(seed)
+    source, rng = SOURCES[key], np.random.default_rng(whole("seed", seed, 0))
     whole_file = table(source, data_dir)
     rows = draw(key, len(whole_file.y), steps, rng, replace=key == "mushroom")
     X = whole_file.X[rows]
@@ -499,7 +500,7 @@ def wheel(delta=0.5, steps=4000, seed=0, mu=0.1, mu5=0.2, mudot=0.4, sigma=0.1):
         raise ValueError(f"delta: expected a radius between 0 and 1, got {delta!r}")
     if not sigma >= 0:
         raise ValueError(f"sigma: expected a standard deviation of at least 0, got {sigma!r}")
-    steps, rng = whole(steps), np.random.default_rng(seed)
+    steps, rng = whole("steps", steps, 1), np.random.default_rng(whole("seed", seed, 0))
     radius, angle = np.sqrt(rng.uniform(size=steps)), rng.uniform(0, 2 * np.pi, steps)  # sqrt: uniform in area
     X = radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
     mean = np.full((steps, 5), float(mu))
@@ -522,7 +523,7 @@ def from_csv(path, label=None, steps=None, seed=0, header=None):
     label: name or index of the column of classes, by default the last. header: whether the first line has names, by
     default guessed. Numbers are standardized, a missing one counts as average; text becomes one-hot.
     """
-    path, rng = Path(path), np.random.default_rng(seed)
+    path, rng = Path(path), np.random.default_rng(whole("seed", seed, 0))
     if path.suffix in (".npy", ".npz"):
         X, y = arrays(path, label)
         levels = np.zeros(X.shape[1], int)
@@ -574,12 +575,14 @@ def arrays(path, label):
         raise DataError(path, f"cannot be read ({error})", advice=advice) from error
     if X.ndim != 2 or X.dtype.kind not in "biuf" or (y is not None and y.shape != X.shape[:1]) or not X.size:
         raise DataError(path, f"expected numbers X (rows, columns) and y (rows,), got shape {X.shape}", advice=FIX)
-    bad = np.flatnonzero(~np.isfinite(X).all(1))
-    if len(bad):
-        raise DataError(path, f"row {bad[0]} is not finite", advice=FIX)
     if y is None:
         at = position(label, X.shape[1])
         X, y = np.delete(X, at, axis=1), X[:, at]
+    elif label is not None:
+        raise ValueError(f"label: the classes of an .npz are its y, got {label!r}")
+    bad = np.flatnonzero(~np.isfinite(X).all(1) | (y != y))  # y != y: a class that is nan
+    if len(bad):
+        raise DataError(path, f"row {bad[0]} is not finite", advice=FIX)
     return X.astype(float), y
 
 
@@ -633,7 +636,7 @@ def column(path, values, name, lines):
     return codes, len(kinds)
 
 
-# --- files: where they are, and how they get there ------------------------------------------------------------------
+# --- files: where they are, and how they get there ----------------------------------------------------------------
 
 def cache_dir():
     """Per-user folder for downloads and parsed tables."""
@@ -715,8 +718,7 @@ def download(url, f, timeout=30.0, tries=3):
                 if done and response.status != 206:  # this server cannot resume: start again
                     done = f.seek(0)
                     f.truncate()
-                length = response.headers["Content-Length"]
-                total = done + int(length) if length else None
+                total = None if response.length is None else done + response.length
                 since, before = time.monotonic(), done
                 while chunk := response.read1(1 << 16):
                     f.write(chunk)
@@ -749,7 +751,7 @@ def inspect(source, paths, data=None):
     complete = found == source.sha256 or len(result.y) == source.rows
     if complete and source.sha256 not in ("", found) and not source.page:  # people post a table in more than one form
         what = f"has all rows, but sha256 {found} instead of {source.sha256}"
-        raise DataError(paths[0] if files else source.name, what)
+        raise DataError(paths[0], what) if files else DataError(source.name, what, advice=RESTORE)
     return result, complete
 
 
@@ -771,7 +773,7 @@ def fetch(source, data_dir=None, timeout=30.0):
 
 def where(source, data_dir):
     if not source.files:
-        return "bundled"
+        return "synthetic, any number of steps" if source.read is wheel else "bundled"
     paths = locate(source, data_dir)
     return str(paths[0]) if paths else f"missing; {how_to_get(source, data_dir)}"
 
@@ -780,12 +782,10 @@ def show(data_dir):
     """One line a problem; best arm: what playing the best single arm throughout earns, as a share of the optimum."""
     print(f"{'problem':12}{'steps':>10}{'dim':>5}{'arms':>6}{'best arm':>10}  data")
     for name in NAMES:
-        steps, dim, arms, share, place = 4000, 2, 5, None, "synthetic, any number of steps"
-        if name in SOURCES:
-            source = SOURCES[name]
-            steps, dim, arms, place = source.rows, source.dim, source.arms, where(source, data_dir)
+        source = SOURCES.get(name, Source("wheel", wheel, 4000, 2, 5, pay=wheel))
+        steps, dim, share, place = source.rows, source.dim, "-", where(source, data_dir)
         try:
-            if name in SOURCES and source.pay is classify:  # do not lay out all contexts: Census would need 8 GB
+            if source.pay is classify:  # do not lay out all contexts: Census would need 8 GB
                 t = table(source, data_dir)
                 steps, dim, share = len(t.y), np.maximum(t.levels, 1).sum(), np.bincount(t.y).max() / len(t.y)
             else:
@@ -795,7 +795,7 @@ def show(data_dir):
             pass
         except DataError as error:
             place = f"bad: {error}"
-        print(f"{name:12}{steps:10,}{dim:5}{arms:6}{'-' if share is None else format(share, '.1%'):>10}  {place}")
+        print(f"{name:12}{steps:10,}{dim:5}{source.arms:6}{share if share == '-' else f'{share:.1%}':>10}  {place}")
 
 
 def check(data_dir):
@@ -880,7 +880,7 @@ def main(argv=None):
         try:
             there = not source.files or locate(source, args.data_dir)
             print(f"{source.name}: {where(source, args.data_dir) if there else fetch(source, args.data_dir)}")
-        except DataError as error:
+        except (DataError, OSError) as error:  # OSError: the folder cannot be written
             failed = 1
             print(f"{source.name}: {error}", file=sys.stderr)
     return failed

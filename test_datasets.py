@@ -1,5 +1,8 @@
-"""Tests of datasets.py: the bundled data always, the raw files of the shared folder where it is, a real HTTP server."""
+"""Tests of datasets.py: bundled data always, raw files where the shared folder is, downloads from a real server."""
+import collections
+import csv
 import dataclasses
+import functools
 import gzip
 import hashlib
 import http.server
@@ -61,6 +64,7 @@ def text_of(columns, sep, rows=slice(None), end=""):
     return "".join(sep.join(row) + end + "\n" for row in zip(*texts)).encode()
 
 
+@functools.cache
 def originals():
     statlog, mushroom, adult = map(datasets.bundled, ("statlog", "mushroom", "adult"))
     return {
@@ -169,8 +173,6 @@ def test_raw_files_give_the_paper_s_problems(name, rows, dim, counts, shared_cac
     ("Amazon_Unlocked_Mobile.csv", lambda row: row["Rating"]),
 ])
 def test_class_counts_of_samples_against_the_csv_module(name, classes, shared_cache, monkeypatch):
-    import collections
-    import csv
     monkeypatch.setenv("XDG_CACHE_HOME", shared_cache)
     with open(SHARED / name, newline="", encoding="utf-8") as f:
         expected = collections.Counter(classes(row) for row in csv.DictReader(f))
@@ -255,6 +257,13 @@ def test_bad_steps(steps):
     for name in ("statlog", "mushroom", "wheel"):
         with pytest.raises(ValueError, match="steps: expected a whole number"):
             load(name, steps)
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "a"])
+def test_bad_seed(seed):
+    for name in ("statlog", "wheel"):
+        with pytest.raises(ValueError, match="seed: expected a whole number of at least 0"):
+            load(name, 5, seed)
 
 
 def test_unknown_name_lists_the_known():
@@ -366,8 +375,9 @@ def har(rows=30, seed=0):
     files = {}
     for part, n in (("train", rows), ("test", rows // 2)):
         X = rng.uniform(-1, 1, (n, 561))
-        text = "\n".join("".join(f" {v: .7e}".replace("e-0", "e-00").replace("e+0", "e+00") for v in row) for row in X)
-        files[f"UCI HAR Dataset/{part}/X_{part}.txt"] = text.encode() + b"\n"
+        text = "".join("".join(f" {v: .7e}" for v in row) + "\n" for row in X)
+        text = text.replace("e-0", "e-00").replace("e+0", "e+00")  # its exponents have three digits
+        files[f"UCI HAR Dataset/{part}/X_{part}.txt"] = text.encode()
         files[f"UCI HAR Dataset/{part}/y_{part}.txt"] = b"".join(b"%d\n" % (1 + i % 6) for i in range(n))
     return files
 
@@ -438,7 +448,8 @@ def test_census_is_one_hot_over_the_whole_file(folder):
     table = datasets.table(datasets.SOURCES["census"], folder)
     body = np.array([row.split(",") for row in census_text().decode().split("\n")[1:]], int)
     columns = np.delete(body, [0, 67], axis=1)
-    assert table.levels.tolist() == [len(set(c)) for c in columns.T] and table.y.tolist() == [i % 9 for i in range(30)]
+    assert table.levels.tolist() == [len(set(c)) for c in columns.T]
+    assert table.y.tolist() == [i % 9 for i in range(30)]
     X = datasets.one_hot(table.X, table.levels)
     assert (X.sum(1) == 67).all()
     recovered = np.column_stack([np.unique(c)[block.argmax(1)] for c, block in
@@ -449,7 +460,8 @@ def test_census_is_one_hot_over_the_whole_file(folder):
 
 def eeg(rows=10, quote='"'):
     names = [quote * 2] + [f"{quote}X{i}{quote}" for i in range(1, 179)] + [f"{quote}y{quote}"]
-    body = [[f"{quote}X{i}.V1.{i}{quote}"] + [(-1) ** i * (i + j) for j in range(178)] + [1 + i % 5] for i in range(rows)]
+    body = [[f"{quote}X{i}.V1.{i}{quote}"] + [(-1) ** i * (i + j) for j in range(178)] + [1 + i % 5]
+            for i in range(rows)]
     return (",".join(names) + "\n" + lines_of(body) + "\n").encode()
 
 
@@ -516,48 +528,49 @@ def npy(array):
 HTML = b"<!DOCTYPE html>\n<html><body>404 Not Found</body></html>\n"
 JESTER = "jester_data_40jokes_19181users.npy"
 APS, CSV = "aps_failure_training_set.csv", "Amazon_Unlocked_Mobile.csv"
+COVTYPE, CENSUS, STOCK = "covtype.data", "USCensus1990.data.txt", "raw_stock_contexts"
 BAD = [  # what is wrong, problem, file, bytes, what the message must say
-    ("truncated", "covertype", "covtype.data", COVERTYPE[:-60], "line 9: .* columns instead of 55"),
+    ("truncated", "covertype", COVTYPE, COVERTYPE[:-60], "line 9: .* columns instead of 55"),
     ("truncated", "covertype", "covtype.data.gz", gzip.compress(COVERTYPE)[:-12], "broken archive"),
     ("truncated", "covertype", "covertype.zip", zipped({"covtype.data": COVERTYPE})[:-20], "broken archive"),
     ("truncated", "jester", JESTER, npy(np.ones((9, 40)))[:-8], "not a plain .npy array"),
-    ("truncated", "financial", "raw_stock_contexts", STOCKS[:-40], "line 5: .* columns instead of 21"),
+    ("truncated", "financial", STOCK, STOCKS[:-40], "line 5: .* columns instead of 21"),
     ("truncated", "epileptic", "data.csv", eeg()[:-50], "line 11: .* columns instead of 180"),
-    ("truncated", "census", "USCensus1990.data.txt", census_text()[:-30], "line 31: .* columns instead of 69"),
+    ("truncated", "census", CENSUS, census_text()[:-30], "line 31: .* columns instead of 69"),
     ("truncated", "scania", APS, aps()[:-40], "line 29: .* columns instead of 171"),
     ("truncated", "amazon", CSV, REVIEWS[:-8].encode(), "line 5: .* columns instead of 6"),
-    ("columns", "covertype", "covtype.data", edit(COVERTYPE, 4, lambda r: r + b",1"), "line 4: 56 columns instead of 55"),
+    ("columns", "covertype", COVTYPE, edit(COVERTYPE, 4, lambda r: r + b",1"), "line 4: 56 columns instead of 55"),
     ("columns", "jester", JESTER, npy(np.ones((9, 39))), r"shape \(9, 39\)"),
-    ("columns", "financial", "raw_stock_contexts", STOCKS[len(TICKERS):], "line 1: expected a header of 21 names"),
-    ("columns", "census", "USCensus1990.data.txt", census_text().replace(b"caseid,", b""), "line 1: expected a header"),
-    ("columns", "census", "USCensus1990.data.txt", census_text().replace(b"dOccup", b"dOther"), "line 1: no column dOccup"),
-    ("text", "covertype", "covtype.data", edit(COVERTYPE, 3, lambda r: b"abc" + r[1:]), "line 3: 'abc' is not a number"),
-    ("text", "financial", "raw_stock_contexts", edit(STOCKS, 3, lambda r: b"x" + r), "line 3: 'x1.0' is not a number"),
+    ("columns", "financial", STOCK, STOCKS[len(TICKERS):], "line 1: expected a header of 21 names"),
+    ("columns", "census", CENSUS, census_text().replace(b"caseid,", b""), "line 1: expected a header"),
+    ("columns", "census", CENSUS, census_text().replace(b"dOccup", b"dOther"), "line 1: no column dOccup"),
+    ("text", "covertype", COVTYPE, edit(COVERTYPE, 3, lambda r: b"abc" + r[1:]), "line 3: 'abc' is not a number"),
+    ("text", "financial", STOCK, edit(STOCKS, 3, lambda r: b"x" + r), "line 3: 'x1.0' is not a number"),
     ("text", "scania", APS, aps().replace(b",1001,", b",1oo1,"), "line 23: '1oo1' is not a number"),
-    ("text", "census", "USCensus1990.data.txt", census_text().replace(b"\n10001,0,50", b"\n10001,0,-5"), "line 3: a cat"),
+    ("text", "census", CENSUS, census_text().replace(b"\n10001,0,50", b"\n10001,0,-5"), "line 3: a cat"),
     ("text", "jester", JESTER, npy(np.full((9, 40), np.nan)), "finite ratings"),
-    ("class", "covertype", "covtype.data", edit(COVERTYPE, 5, lambda r: r[:-1] + b"8"), "line 5: unknown class 8"),
+    ("class", "covertype", COVTYPE, edit(COVERTYPE, 5, lambda r: r[:-1] + b"8"), "line 5: unknown class 8"),
     ("class", "scania", APS, aps().replace(b"\nneg,", b"\nnix,", 1), "line 23: unknown class 'nix'"),
     ("class", "epileptic", "data.csv", edit(eeg(), 6, lambda r: r[:-1] + b"0"), "line 6: unknown class 0"),
     ("class", "amazon", CSV, REVIEWS.replace(",1,", ",six,").encode(), "line 4: unknown class 'six'"),
-    ("web page", "covertype", "covtype.data", HTML, "line 1: a web page, not data"),
+    ("web page", "covertype", COVTYPE, HTML, "line 1: a web page, not data"),
     ("web page", "jester", JESTER, HTML, "line 1: a web page, not data"),
     ("web page", "amazon", CSV, b"\n  " + HTML, "line 1: a web page, not data"),
     ("unsafe zip", "covertype", "covertype.zip", zipped({"../x": b"1", "covtype.data": COVERTYPE}), "unsafe name '../x'"),
     ("unsafe zip", "covertype", "covertype.zip", zipped({"/etc/x": b"1", "covtype.data": COVERTYPE}), "unsafe name"),
     ("other zip", "covertype", "covertype.zip", zipped({"iris.data": b"1"}), "no covtype.data or covtype.data.gz"),
     ("pickle", "jester", JESTER, npy(np.array([{}, []], object)), "not a plain .npy array .*allow_pickle=False"),
-    ("empty", "covertype", "covtype.data", b"", "line 1: the file is empty"),
+    ("empty", "covertype", COVTYPE, b"", "line 1: the file is empty"),
     ("empty", "jester", JESTER, b"", "line 1: the file is empty"),
     ("empty", "scania", APS, b"\n\n", "line 1: the file is empty"),
     ("empty", "covertype", "covtype.data.gz", gzip.compress(b""), "line 1: the file is empty"),
-    ("empty", "census", "USCensus1990.data.txt", census_text().split(b"\n")[0], "line 2: a header but no rows"),
+    ("empty", "census", CENSUS, census_text().split(b"\n")[0], "line 2: a header but no rows"),
     ("empty", "amazon", CSV, REVIEWS.split("\n")[0].encode(), "line 2: a header but no reviews"),
     ("no header", "scania", APS, b"some\nother text", "line 2: expected a header of 171 names"),
 ]
 
 
-@pytest.mark.parametrize("kind, name, file, data, message", BAD, ids=[f"{b[0]}-{b[1]}-{i}" for i, b in enumerate(BAD)])
+@pytest.mark.parametrize("kind, name, file, data, message", BAD, ids=[f"{b[0]} {b[1]}" for b in BAD])
 def test_a_bad_file_is_named_and_leaves_nothing_behind(folder, capsys, kind, name, file, data, message):
     (folder / file).write_bytes(data)
     with pytest.raises(DataError, match=f"(?s){file}.*{message}.*get it again") as caught:
@@ -591,9 +604,12 @@ def test_damaged_bundle_says_how_to_restore_it(tmp_path, monkeypatch):
         (tmp_path / "statlog.npz").write_bytes(damaged)
         with pytest.raises(DataError, match="statlog.npz.*git checkout -- data"):
             load("statlog")
+    np.savez(tmp_path / "statlog.npz", **{f"c{i:02}": np.ones(43_500, int) for i in range(10)})  # readable, but other
+    with pytest.raises(DataError, match="sha256 .* instead of .*git checkout -- data"):
+        datasets.inspect(datasets.SOURCES["statlog"], [])
 
 
-# --- where files are looked for, and the cache of parsed tables ------------------------------------------------------
+# --- where files are looked for, and the cache of parsed tables ---------------------------------------------------
 
 def write_covertype(folder, elevation, name="covtype.data"):
     folder.mkdir(parents=True, exist_ok=True)
@@ -655,7 +671,8 @@ IRIS = "length,colour,species\n5.1,red,setosa\n4.9,blue,virginica\n6.0,red,setos
 def test_from_csv_with_names_numbers_text_and_a_missing_value(folder):
     (folder / "iris.csv").write_text(IRIS + "5.3,blue,versicolor\n5.0,red,virginica\n")
     p = from_csv(folder / "iris.csv")
-    assert (p.name, len(p), p.dim, p.n_arms) == ("iris", 6, 4, 3) and p.labels == ("setosa", "versicolor", "virginica")
+    assert (p.name, len(p), p.dim, p.n_arms) == ("iris", 6, 4, 3)
+    assert p.labels == ("setosa", "versicolor", "virginica")
     np.testing.assert_allclose([p.contexts[:, 0].mean(), p.contexts[:, 0].std()], [0, 1], atol=1e-12)
     assert (p.contexts[:, 1:].sum(1) == 1).all() and set(p.contexts[:, 1:].ravel()) == {0, 1}
     green = p.contexts[:, 2] == 1
@@ -687,8 +704,8 @@ def test_from_csv_reads_the_raw_formats_of_uci(folder):
     (folder / "mushroom.data").write_bytes(originals()["mushroom.data"])  # no header, all text, the class first
     p = from_csv(folder / "mushroom.data", label=0)
     assert (p.dim, p.n_arms, len(p), p.labels) == (117, 2, 8124, ("e", "p"))
-    (folder / "shuttle.trn.gz").write_bytes(gzip.compress(originals()["shuttle.trn"]))
-    p = from_csv(folder / "shuttle.trn.gz", steps=100)
+    (folder / "shuttle.tst.gz").write_bytes(gzip.compress(originals()["shuttle.tst"], 1))
+    p = from_csv(folder / "shuttle.tst.gz", steps=100)
     assert p.contexts.shape == (100, 9) and p.labels == (1, 2, 3, 4, 5, 6, 7)
 
 
@@ -712,6 +729,7 @@ OWN = [
     ("t.npy", npy(np.array([{}, 1], object)), "allow_pickle=False"),
     ("t.npy", npy(np.ones(3)), r"shape \(3,\)"),
     ("t.npy", npy(np.array([[1, np.inf, 0], [1, 2, 1]])), "row 0 is not finite"),
+    ("t.npz", zipped({"X.npy": npy(np.ones((3, 2))), "y.npy": npy(np.array([1, 2, np.nan]))}), "row 2 is not finite"),
     ("t.npz", b"PK\x03\x04 broken", "cannot be read"),
     ("t.npz", b"", "cannot be read"),
     ("t.npz", zipped({"X.npy": npy(np.ones((3, 2)))}), "cannot be read"),
@@ -733,6 +751,9 @@ def test_from_csv_bad_arguments(folder):
             from_csv(folder / "iris.csv", label)
     with pytest.raises(ValueError, match="steps: 7 asked for, but iris.csv has only 6"):
         from_csv(folder / "iris.csv", steps=7)
+    np.savez(folder / "t.npz", X=np.eye(4), y=[0, 0, 1, 1])
+    with pytest.raises(ValueError, match="label: the classes of an .npz are its y"):
+        from_csv(folder / "t.npz", label=0)
     (folder / "one.csv").write_text("1\n2\n")
     with pytest.raises(ValueError, match="at least two columns"):
         from_csv(folder / "one.csv")
@@ -849,6 +870,8 @@ def test_fetch_says_when_nobody_answers_and_what_a_person_must_do(server, folder
     assert datasets.main(["fetch", "amazon", "--data-dir", str(folder)]) == 1
     assert "https://www.kaggle.com/" in capsys.readouterr().err
     assert datasets.main(["fetch", "statlog"]) == 0 and "statlog: bundled" in capsys.readouterr().out
+    (folder / "file").write_text("not a folder")
+    assert datasets.main(["fetch", "covertype", "--data-dir", str(folder / "file")]) == 1
 
 
 # --- commands -----------------------------------------------------------------------------------------------------
@@ -860,6 +883,7 @@ def test_list_says_where_everything_is(folder, capsys):
     lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
     assert set(lines) == {"problem", *datasets.NAMES}
     assert lines["statlog"].split() == ["statlog", "43,500", "9", "7", "78.4%", "bundled"]
+    assert lines["wheel"].split(maxsplit=5)[1:] == ["4,000", "2", "5", "78.9%", "synthetic, any number of steps"]
     assert lines["adult"].split()[1:5] == ["45,222", "90", "2", "75.2%"]
     assert lines["covertype"].split()[1:] == ["3", "54", "7", "100.0%", str(folder / "covtype.data")]
     assert "missing; run: python datasets.py fetch census" in lines["census"]
