@@ -141,8 +141,11 @@ def integers(path, data, columns, line=1, sep=",", block=1 << 18):
 
     A field's value is the sum of its digits times powers of ten; the more digits, the fewer fields have them.
     """
-    data = data.replace(b"\r\n", b"\n").rstrip() + b"\n"
-    buffer, tables, start = np.frombuffer(data, np.uint8), [], 0
+    data = data.replace(b"\r\n", b"\n")
+    if not data.endswith(b"\n") or data[-2:].isspace():
+        data = data.rstrip() + b"\n"
+    buffer, start, row = np.frombuffer(data, np.uint8), 0, 0
+    table = np.empty((data.count(b"\n"), columns), np.int32)
     while start < len(data):
         stop = data.rfind(b"\n", start, start + block) + 1 or data.find(b"\n", start) + 1
         text = buffer[start:stop]
@@ -160,9 +163,10 @@ def integers(path, data, columns, line=1, sep=",", block=1 << 18):
             longer = np.flatnonzero(digits > k)
             value[longer] += digit[end[longer] - 1 - k] * np.int32(10 ** k)
         value[negative] *= -1
-        tables.append(value.reshape(-1, columns))
-        start = stop
-    return np.concatenate(tables)
+        rows = len(end) // columns
+        table[row:row + rows] = value.reshape(rows, columns)
+        start, row = stop, row + rows
+    return table
 
 
 def reals(path, data, columns, line=1, sep=None):
@@ -203,10 +207,16 @@ def numeric(X, y=None):
     return Table(X.astype(fits[0]) if fits else X, y, np.zeros(X.shape[1], int))
 
 
-def categorical(codes):
-    """Codes of one column without gaps, and their number."""
-    seen = np.bincount(codes) > 0
-    return (np.cumsum(seen, dtype=np.int32) - 1)[codes], seen.sum()
+def categorical(X):
+    """Codes without gaps, in place, and how many each column has: over all rows, so they do not depend on a draw."""
+    seen, column = np.zeros((X.shape[1], X.max() + 1), bool), np.arange(X.shape[1])
+    blocks = [X[i:i + 8192] for i in range(0, len(X), 8192)]  # views that fit the processor's cache
+    for block in blocks:
+        seen[column, block] = True
+    codes = np.cumsum(seen, axis=1, dtype=X.dtype) - 1
+    for block in blocks:
+        block[:] = codes[column, block]
+    return X, seen.sum(1)
 
 
 def bundled(name):
@@ -233,10 +243,14 @@ def mushroom():
 def adult():
     """As the paper's code: without rows that miss a value, and without the column occupation."""
     columns = bundled("adult")
-    keep = np.all([c[0] != c[1].index("?") for c in columns if type(c) is tuple and "?" in c[1]], axis=0)
-    inputs = [categorical(c[0][keep]) if type(c) is tuple else (c[keep], 0) for c in columns[:6] + columns[7:14]]
-    X, levels = zip(*inputs)
-    return Table(np.column_stack(X), columns[14][0][keep].astype(np.int8), np.array(levels))
+    text = {i: column for i, column in enumerate(columns) if type(column) is tuple}
+    keep = np.all([codes != values.index("?") for codes, values in text.values() if "?" in values], axis=0)
+    occupation, income = 6, 14
+    codes = np.column_stack([text[i][0][keep] for i in text if i not in (occupation, income)])
+    codes, levels = categorical(codes)
+    numbers = np.column_stack([column[keep] for i, column in enumerate(columns) if i not in text])
+    levels = np.concatenate([np.zeros(numbers.shape[1], int), levels])
+    return Table(np.hstack([numbers, codes]), text[income][0][keep].astype(np.int8), levels)
 
 
 def financial(file):
@@ -262,18 +276,20 @@ def covertype(file):
 
 
 def census(file):
-    """All columns are categories, numbered over the whole file: dimensions do not depend on the rows drawn."""
+    """All columns are categories."""
     path, data = file
     names, rest = header(path, data, 69, b"caseid,")
     table = integers(path, rest, 69, 2)
     if "dOccup" not in names:
         raise DataError(path, "no column dOccup", 1)
-    y = names.index("dOccup")
-    bad = np.flatnonzero(((table < 0) | (table > 999))[:, 1:].any(1))
-    if len(bad):
-        raise DataError(path, "a category outside 0 to 999", 2 + bad[0])
-    X, levels = zip(*(categorical(table[:, j]) for j in range(1, 69) if j != y))
-    return Table(np.column_stack(X).astype(np.int16), classes(path, table[:, y], 9, 2, first=0), np.array(levels))
+    occupation = names.index("dOccup")
+    y, X = classes(path, table[:, occupation], 9, 2, first=0), table[:, 1:]
+    if X.min() < 0 or X.max() > 999:
+        line = 2 + np.flatnonzero(((X < 0) | (X > 999)).any(1))[0]
+        raise DataError(path, "a category outside 0 to 999", line)
+    X = np.concatenate([table[:, 1:occupation], table[:, occupation + 1:]], 1, dtype=np.int16, casting="unsafe")
+    X, levels = categorical(X)
+    return Table(X, y, levels)
 
 
 def epileptic(file):
