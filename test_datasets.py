@@ -540,7 +540,7 @@ BAD = [  # what is wrong, problem, file, bytes, what the message must say
     ("truncated", "scania", APS, aps()[:-40], "line 29: .* columns instead of 171"),
     ("truncated", "amazon", CSV, REVIEWS[:-8].encode(), "line 5: .* columns instead of 6"),
     ("columns", "covertype", COVTYPE, edit(COVERTYPE, 4, lambda r: r + b",1"), "line 4: 56 columns instead of 55"),
-    ("columns", "covertype", COVTYPE, edit(edit(COVERTYPE, 4, lambda r: r + b",1"), 5, lambda r: r[2:]), "line 4: 56"),
+    ("columns", "covertype", COVTYPE, edit(edit(COVERTYPE, 4, lambda r: r + b",1"), 5, lambda r: r[2:]), "line 4:"),
     ("columns", "jester", JESTER, npy(np.ones((9, 39))), r"shape \(9, 39\)"),
     ("columns", "financial", STOCK, STOCKS[len(TICKERS):], "line 1: expected a header of 21 names"),
     ("columns", "census", CENSUS, census_text().replace(b"caseid,", b""), "line 1: expected a header"),
@@ -786,7 +786,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             data = HTML
         if how == "wrong bytes":
             data = data[:50] + b"7" + data[51:]
-        if wanted and how != "cut, no ranges":
+        if how.endswith("then shorter") and len(server.ranges) > 1:
+            data = b"short"
+        if wanted and "no ranges" not in how:
             start = int(wanted.removeprefix("bytes=").rstrip("-"))
         self.send_response(206 if start else 200)
         self.send_header("Content-Length", str(len(data) - start))
@@ -844,6 +846,13 @@ def test_a_failed_download_leaves_the_old_file_and_nothing_else(server, folder, 
         datasets.fetch(source, folder, timeout=0.3)
     assert [p.name for p in folder.iterdir()] == ["covtype.data"] and (folder / "covtype.data").read_text() == "old"
     assert leftovers() == []
+
+
+def test_a_restart_keeps_nothing_of_the_first_try(server, folder):
+    server.behaviour = "cut, no ranges, then shorter"
+    with open(folder / "part", "w+b") as f:
+        datasets.download(server.url("covtype.data"), f)
+    assert (folder / "part").read_bytes() == b"short"
 
 
 def test_fetch_refuses_a_shorter_table_of_an_unknown_checksum(server, folder):

@@ -1,4 +1,6 @@
-"""Make the bundled tables from copies of the raw files: python data/make.py Shuttle.rda mushroom.data adult.data adult.test
+"""Make the bundled tables from copies of the raw files.
+
+    python data/make.py Shuttle.rda mushroom.data adult.data adult.test
 
 Shuttle.rda is in the R package mlbench (read with the Python package rdata); the three text files are UCI's own.
 Each .npz holds one array a column, in file order: numbers as small integers, text as codes into `NAME_values`.
