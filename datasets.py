@@ -118,8 +118,8 @@ def unzipped(path, names, data):
 def is_number(field, integer=False):
     """Neither nan nor 1_000, which float() accepts, nor too large."""
     if integer:
-        return bool(re.fullmatch(r"-?\d{1,9}", field, re.A))
-    return bool(re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", field, re.A)) and np.isfinite(float(field))
+        return bool(re.fullmatch(r"-?\d{1,9}", field, re.ASCII))
+    return bool(re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", field, re.ASCII)) and np.isfinite(float(field))
 
 
 def blame(path, data, columns, line, sep, integer=False):
@@ -295,7 +295,7 @@ def census(file):
 def epileptic(file):
     path, data = file
     _, rest = header(path, data, 180)
-    table = integers(path, re.sub(rb"^[^,\n]*,", b"0,", rest, flags=re.M), 180, 2)  # the recording's name is not used
+    table = integers(path, re.sub(rb"^[^,\n]*,", b"0,", rest, flags=re.MULTILINE), 180, 2)  # the recording's name is not used
     return numeric(table[:, 1:179], classes(path, table[:, 179], 5, 2))
 
 
@@ -311,14 +311,14 @@ def smartphones(*files):
 def scania(file):
     """UCI's file opens with 20 lines on its license; a missing value becomes 0, as in the paper's code."""
     path, data = file
-    start = re.search(rb"^class,|\Z", data, re.M).start()
+    start = re.search(rb"^class,|\Z", data, re.MULTILINE).start()
     line = data.count(b"\n", 0, start) + 1
     _, rest = header(path, data[start:], 171, b"class,", line)
-    if unknown := re.search(rb"^(?!neg,|pos,)[^,\s]+", rest, re.M):
+    if unknown := re.search(rb"^(?!neg,|pos,)[^,\s]+", rest, re.MULTILINE):
         at = rest.count(b"\n", 0, unknown.start()) + line + 1
         raise DataError(path, f"unknown class {unknown[0].decode('latin-1')[:40]!r}, expected neg or pos", at)
-    rest = re.sub(rb"^neg,", b"0,", rest, flags=re.M)
-    rest = re.sub(rb"^pos,", b"1,", rest, flags=re.M).replace(b",na", b",0")
+    rest = re.sub(rb"^neg,", b"0,", rest, flags=re.MULTILINE)
+    rest = re.sub(rb"^pos,", b"1,", rest, flags=re.MULTILINE).replace(b",na", b",0")
     table = reals(path, rest, 171, line + 1, sep=",")
     return numeric(table[:, 1:], table[:, 0].astype(np.int8))
 
@@ -610,7 +610,7 @@ def fields(path, header):
         raise DataError(path, f"not UTF-8 text ({error})", advice=FIX) from error
     first = text.lstrip().split("\n", 1)[0]
     sep = max(",;\t", key=first.count) if re.search("[,;\t]", first) else " "
-    text = re.sub(r"[ \r]+$", "", text, flags=re.M)
+    text = re.sub(r"[ \r]+$", "", text, flags=re.MULTILINE)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=sep, skipinitialspace=True)
     try:
         rows = [(reader.line_num, [field.strip() for field in row]) for row in reader if row]
