@@ -143,7 +143,7 @@ def test_restart_takes_prior_and_rows_and_leaves_a_and_b(seed):
     assert blr.b == pytest.approx(expected, rel=1e-8) and blr.a == a + 0.5
 
 
-@pytest.mark.blr
+@pytest.mark.thompson
 def test_sound_after_100000_hard_updates():
     """Collinear, duplicated, tiny and huge features: the factor of the precision stays regular, b stays positive."""
     rng, g, n = np.random.default_rng(0), 6, 100_000
@@ -416,7 +416,6 @@ def test_minibatches_are_uniform():
     assert stats.chisquare(counts).pvalue > 1e-3
 
 
-@pytest.mark.buffer
 def test_buffer_rejects_a_capacity_below_one():
     with pytest.raises(ValueError, match="capacity"):
         nlts.ReplayBuffer(0)
@@ -642,7 +641,7 @@ def test_analytical_prior_solves_both_matching_equations(seed):
     close(variances(E_new, np.linalg.inv(Phi0)), variances(E_old, np.linalg.inv(Phi_old)))    # Eq. (sigma_opt)
 
 
-@pytest.mark.invertible
+@pytest.mark.limited
 @given(seeds)
 def test_transported_covariance_is_the_analytical_prior_when_features_move_linearly(seed):
     rng, E_old, _, Phi_old, mu_old = random_regression(seed, n=30)
