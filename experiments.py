@@ -21,6 +21,7 @@ from pathlib import Path  # noqa: E402
 
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
+from scipy.stats import invgamma  # noqa: E402
 
 import datasets  # noqa: E402
 import nlts  # noqa: E402
@@ -540,6 +541,103 @@ def wheel_figure(o, steps, hyper, delta=0.5):
     return figure
 
 
+# Speed --------------------------------------------------------------------------------------------------------------
+
+class Textbook:
+    """Neural-linear Thompson sampling the textbook way, with the calls that the Deep Bayesian Bandits code makes."""
+
+    def __init__(self, network, n_arms, seed, g=50):
+        self.network, self.rng = network, np.random.RandomState(seed)
+        self.precision = [0.25 * np.eye(g) for _ in range(n_arms)]
+        self.covariance = [np.linalg.inv(B) for B in self.precision]
+        self.f, self.mu = np.zeros((n_arms, g)), np.zeros((n_arms, g))
+        self.a, self.b, self.R2 = np.full(n_arms, 6.0), np.full(n_arms, 6.0), np.zeros(n_arms)
+
+    def act(self, context):
+        """The arm to play."""
+        phi = nlts.last_layer_activations(self.network, context[None])[0]
+        nu2 = [b * invgamma.rvs(a, random_state=self.rng) for a, b in zip(self.a, self.b)]
+        return int(np.argmax([self.rng.multivariate_normal(self.mu[i], nu2[i] * self.covariance[i]) @ phi
+                              for i in range(len(self.mu))]))
+
+    def update(self, context, arm, reward):
+        """Eq. (BLR) as printed."""
+        phi = nlts.last_layer_activations(self.network, context[None])[0]
+        self.precision[arm] += np.outer(phi, phi)
+        self.covariance[arm] = np.linalg.inv(self.precision[arm])
+        self.f[arm] += phi * reward
+        self.mu[arm] = self.covariance[arm] @ self.f[arm]
+        self.a[arm], self.R2[arm] = self.a[arm] + 0.5, self.R2[arm] + reward ** 2
+        self.b[arm] = 6.0 + (self.R2[arm] - self.mu[arm] @ self.precision[arm] @ self.mu[arm]) / 2
+
+
+def clock(function, *arguments):
+    """Seconds that a call takes."""
+    start = time.perf_counter()
+    function(*arguments)
+    return time.perf_counter() - start
+
+
+def speed(o):
+    """Decisions against the textbook way, training against the plain loop, both priors against none; as ratios."""
+    torch.set_num_threads(1)
+    problem, blocks = datasets.load("statlog", 2000, o.seed), 3 if o.quick else 10
+
+    def decide(agent, first, steps=50):
+        for t in range(first, first + steps):
+            agent.update(problem.contexts[t], agent.act(problem.contexts[t]), 1.0)
+
+    seven, fourteen, late = (nlts.NeuralLinearTS(nlts.MLP(9, n), n, L=10 ** 9, initial_pulls=0) for n in (7, 14, 7))
+    decide(late, 0, 1500)
+    textbook, seconds = Textbook(nlts.MLP(9, 7), 7, o.seed), {"ours": [], "textbook": [], "14 arms": [], "late": []}
+    for k in range(blocks):
+        seconds["ours"].append(clock(decide, seven, 50 * k))
+        seconds["textbook"].append(clock(decide, textbook, 50 * k))
+        seconds["14 arms"].append(clock(decide, fourteen, 50 * k))
+        seconds["late"].append(clock(decide, late, 50 * k))
+    ms = {name: 1e3 * np.median(values) / 50 for name, values in seconds.items()}
+    rows = [["a decision and update, 7 arms, g = 50: textbook / ours", f"{ms['ours']:.2f} ms",
+             ms["textbook"] / ms["ours"], ">= 10", ms["textbook"] / ms["ours"] >= 10],
+            ["14 arms / 7 arms: linear in arms", f"{ms['14 arms']:.2f} ms", ms["14 arms"] / ms["ours"], "<= 2.2",
+             ms["14 arms"] / ms["ours"] <= 2.2],
+            ["after 1500 steps / at the start: independent of t", f"{ms['late']:.2f} ms", ms["late"] / ms["ours"], "<= 1.3",
+             ms["late"] / ms["ours"] <= 1.3]]
+
+    P = 20 if o.quick else 100
+    agents = [nlts.NeuralLinearTS(nlts.MLP(9, 7, seed=k), 7, P=P, seed=k, memory=700) for k in range(25)]
+    for agent in agents:
+        for t in range(400):
+            agent.buffer.add(problem.contexts[t], t % 7, problem.rewards[t, t % 7])
+    one = agents[0]
+    plain = (one.network, one.buffer, P, one.config.batch, one.config.lr, one.rng)
+    nlts.train(*plain)                                                   # torch imports its optimizers at the first call
+    train = {name: [] for name in ("plain", 1, GROUP, 25)}
+    for _ in range(blocks):
+        train["plain"].append(clock(nlts.train, *plain) / P)
+        for size in (1, GROUP, 25):
+            train[size].append(clock(train_together, agents[:size]) / P / size)
+    train = {name: 1e3 * np.median(values) for name, values in train.items()}
+    for size in (1, GROUP, 25):
+        rows.append([f"a mini-batch, {size} network{'s' * (size > 1)} trained together: plain loop / ours",
+                     f"{train[size]:.3f} ms", train["plain"] / train[size], ">= 3" if size > 1 else "",
+                     train["plain"] / train[size] >= 3 if size > 1 else None])
+
+    steps = 850 if o.quick else 4000
+    tasks = {name: make_task(o, "speed", "statlog", name, steps) for name in ("both-priors", "no-prior")}
+    run = {name: [] for name in tasks}
+    for k in range(2):
+        for name, task in tasks.items():
+            run[name].append(run_task(task | {"runs": [k]})[0]["seconds"]["total"])
+    both, none = np.median(run["both-priors"]), np.median(run["no-prior"])
+    rows.append([f"a limited-memory run of {steps} steps: both priors / no prior", f"{both:.2f} s", both / none, "<= 1.5",
+                 both / none <= 1.5])
+    print_table(["what", "ours", "ratio", "goal", ""],
+                [[what, ours, f"{ratio:.2f}", goal, "" if met is None else "met" if met else "not met"]
+                 for what, ours, ratio, goal, met in rows])
+    save(o, "speed", {"decision_seconds": seconds, "train_ms": {str(k): v for k, v in train.items()}, "run_seconds": run})
+    rough(o)
+
+
 # Command line -------------------------------------------------------------------------------------------------------
 
 COMMANDS = {  # function, what it reproduces, how long on two cores, what it needs
@@ -547,6 +645,7 @@ COMMANDS = {  # function, what it reproduces, how long on two cores, what it nee
     "table": (table, "the table of ten data sets", "90 min", "nothing for 3 data sets, downloads for the rest"),
     "amazon": (amazon, "the table of Sec. 4.3 (text)", "hours", "the Amazon reviews"),
     "wheel": (wheel, "table and figure of Appendix B", "15 min", "nothing"),
+    "speed": (speed, "nothing in the paper: what a step and a phase cost", "1 min", "nothing"),
 }
 
 

@@ -48,7 +48,8 @@ from dataclasses import asdict, dataclass
 import cvxpy as cp
 import numpy as np
 import torch
-from scipy.linalg import solve, solve_triangular
+from scipy.linalg import solve
+from scipy.linalg.lapack import dtpqrt, dtrtrs
 from torch import nn
 
 
@@ -112,7 +113,7 @@ class BayesianLinearRegression:
         self.Phi0, self.mu0, self.a, self.b = Phi0, mu0, float(a), float(b)
         self.Phi, self.f, self.R2 = np.zeros_like(Phi0), np.zeros_like(mu0), 0.0
         self.mu_hat = mu0.copy()
-        self.F = np.block([[R, (R @ mu0)[:, None]], [np.zeros((1, len(mu0))), np.sqrt(2 * b)]])
+        self.F = np.asfortranarray(np.block([[R, (R @ mu0)[:, None]], [np.zeros((1, len(mu0))), np.sqrt(2 * b)]]))
 
     @property
     def precision(self):
@@ -121,13 +122,13 @@ class BayesianLinearRegression:
 
     def update(self, phi, r):
         """Observe one reward r under the features phi (g,), or n rewards (n,) under the rows of phi (n, g)."""
-        r = _array("r", np.atleast_1d(r), (None,))
-        E = _array("phi", np.atleast_2d(phi), (len(r), len(self.mu0)))
+        E = _array("phi", np.atleast_2d(phi), (None, len(self.mu0)))
+        r = _array("r", np.atleast_1d(r), (len(E),))
         self.Phi += E.T @ E                                              # Phi = Phi + phi phi'
         self.f += E.T @ r                                                # f = f + phi r
         self.R2 += r @ r                                                 # R^2 = R^2 + r^2
         self.a += len(r) / 2                                             # a = a + 1/2
-        self.F = np.linalg.qr(np.vstack([self.F, np.column_stack([E, r])]), mode="r")
+        self.F = dtpqrt(0, 8 if len(self.F) > 8 else 1, self.F, np.hstack([E, r[:, None]]))[0]      # LAPACK: QR of a triangle with rows below it
         self.b = self.F[-1, -1] ** 2 / 2                                 # b0 + (R^2 + mu0'Phi0 mu0 - mu_hat'B mu_hat)/2
         self.mu_hat = self._solve_R(self.F[:-1, -1])                     # mu_hat = B^-1 (Phi0 mu0 + f)
 
@@ -154,7 +155,10 @@ class BayesianLinearRegression:
         return phi @ self.mu_hat, np.sqrt(self.b / self.a) * s, 2 * self.a
 
     def _solve_R(self, x, trans=0):
-        return solve_triangular(self.F[:-1, :-1], x, trans=trans, check_finite=False)
+        """R^-1 x, or R'^-1 x: as R is the corner of the triangle F, LAPACK may solve with F and (x, 0)."""
+        padded = np.zeros(len(x) + 1)
+        padded[:-1] = x
+        return dtrtrs(self.F, padded, trans=trans)[0][:-1]
 
 
 class Agent:
@@ -167,10 +171,11 @@ class Agent:
             shape, dim = last_layer_weights(network).shape, getattr(network, "dim", None)
             if len(shape) != 2 or shape[0] != n_arms:
                 raise ValueError(f"network: expected last-layer weights of shape ({n_arms}, g), got {shape}")
+            network.eval()
             settings["network"] = [list(weights.shape) for weights in network.state_dict().values()]
         self.n_arms, self.config, self.dim, self.network = n_arms, config, dim, network
         self.t, self.rng = 0, np.random.default_rng(seed)
-        self.arms, self.buffer, self.history = [], ReplayBuffer(memory), None
+        self.arms, self.buffer, self.history, self.latest = [], ReplayBuffer(memory), None, None
         self.settings = json.dumps([type(self).__name__, n_arms, dim, memory, asdict(config), settings])
 
     def act(self, context):
@@ -224,7 +229,7 @@ class Agent:
         for key, value in state.items():
             name, attribute = key.split("/")
             setattr(self._parts()[name], attribute, value if value.ndim else value.item())
-        self.rng.bit_generator.state, self.t = rng, t
+        self.rng.bit_generator.state, self.t, self.latest = rng, t, None
 
 
 class LinearTS(Agent):
@@ -275,7 +280,7 @@ class MLP(nn.Module):
 
     def features(self, x):
         """phi = LastLayerActivations(D(b)): (n, d) -> (n, g)."""
-        return torch.relu(x @ self.input.T + self.bias)
+        return torch.relu(nn.functional.linear(x, self.input, self.bias))
 
     def forward(self, x):
         """D(b): the predicted reward of each arm, (n, d) -> (n, N)."""
@@ -320,7 +325,6 @@ def last_layer_weights(network):
 
 def last_layer_activations(network, contexts):
     """phi = LastLayerActivations(D(b)) of the rows of `contexts`: (n, d) -> (n, g), float64."""
-    network.eval()
     with torch.no_grad():
         return network.features(_tensor(network, contexts)).double().numpy()
 
@@ -341,6 +345,7 @@ def train(network, buffer, P, batch, lr, rng):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+    network.eval()
 
 
 # Sec. 3, 3: memory buffer -------------------------------------------------------------------------------------------
@@ -432,8 +437,8 @@ def match_covariance(E_new, s2, anchor=None, ridge=1e-4, kappa=100.0, tol=1e-8, 
 
     psi_j = K'phi_j and rho = ridge * mean_j ||psi_j||^4. In words: of all S that match the s^2 of the buffer, the one
     nearest to the anchor, seen in units of the anchor; no direction gets more than kappa times as certain, or as
-    uncertain, as the anchor has it. Nothing depends on the units of phi or r. Without an anchor, ||X||^2 replaces
-    ||X - I||^2: the smallest S that matches.
+    uncertain, as the anchor has it, and an s^2 that no such S reaches is moved to the nearest that one may. Nothing
+    depends on the units of phi or r. Without an anchor ||X||^2 replaces ||X - I||^2: the smallest S that matches.
 
     Solved in the dual, for n numbers y in place of g^2 (Qi and Sun, 2006). With y_j the multiplier of the j-th misfit
     the Lagrangian is minimal at X(y) = clip(Z), Z = I + sum_j y_j psi_j psi_j', where clip moves the eigenvalues w of
@@ -545,14 +550,19 @@ class NeuralLinearTS(Agent):
 
     def _choose(self, context):
         # observe b(t), evaluate phi(t)
-        phi = last_layer_activations(self.network, context[None])[0]
+        phi = self._phi(context)
         # posterior sampling, for all i: nu2_i ~ Inv-Gamma(a_i, b_i), mu_tilde_i ~ N(mu_hat_i, nu2_i (Phi0_i + Phi_i)^-1)
         mu_tilde = [arm.sample(self.rng)[1] for arm in self.arms]
         # play arm a(t) := argmax_i phi(t)' mu_tilde_i
         return int(np.argmax(mu_tilde @ phi))
 
+    def _phi(self, context):
+        if self.latest is None or self.latest[0] != self.t or not np.array_equal(self.latest[1], context):
+            self.latest = self.t, context, last_layer_activations(self.network, context[None])[0]
+        return self.latest[2]                                            # evaluated once a step, by act or by update
+
     def _observe(self, context, arm, reward):
-        phi = last_layer_activations(self.network, context[None])[0]
+        phi = self._phi(context)
         # store {b(t), a(t), r_t} in E; if E is full, remove the first tuple with a = a(t)
         self.buffer.add(context, arm, reward)
         if self.history not in (None, self.buffer):
@@ -588,7 +598,7 @@ class NeuralLinearTS(Agent):
             Phi0, mu0 = c.lam * np.eye(len(A)), np.zeros(len(A))
             if self.priors == "both":
                 # solve for Phi0_i using Eq. (sigma_opt) with E_new, E_old and Phi_old
-                s2 = (solve_triangular(np.linalg.cholesky(Phi_old), E_old[i].T, lower=True) ** 2).sum(0)
+                s2 = (E_old[i] * solve(Phi_old, E_old[i].T, assume_a="pos").T).sum(1)
                 anchor = transported_covariance(Phi_old, A, C, 2 * (arm.a - c.a0) - len(r), c.lam)
                 Phi0 = np.linalg.inv(match_covariance(E_new[i], s2, anchor, c.ridge, c.kappa))
             if self.priors != "none":

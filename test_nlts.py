@@ -514,9 +514,10 @@ def test_matching_is_bounded_on_both_sides(seed, kappa):
     assert 1 / kappa * (1 - 1e-9) <= w[0] and w[-1] <= kappa * (1 + 1e-9)
 
 
-def objective(E, s2, anchor, ridge, S):
+def objective(E, s2, anchor, ridge, kappa, S):
     """What match_covariance minimizes, written out."""
     K = np.linalg.cholesky(anchor)
+    s2 = np.clip(s2, variances(E, anchor) / kappa, variances(E, anchor) * kappa)
     X = np.linalg.solve(K, np.linalg.solve(K, S).T)
     rho = ridge * np.mean(variances(E, anchor) ** 2)
     return np.sum((variances(E, S) - s2) ** 2) + rho * np.sum((X - np.eye(len(X))) ** 2)
@@ -532,7 +533,7 @@ def test_fast_solver_and_sdp_solve_the_same_problem(seed):
     ridge, kappa = 10 ** rng.uniform(-4, -1), rng.uniform(1.5, 10)
     fast = nlts.match_covariance(E, s2, anchor, ridge, kappa)
     sdp = nlts.match_covariance_sdp(E, s2, anchor, ridge, kappa, solver="CLARABEL")
-    ours, theirs = (objective(E, s2, anchor, ridge, S) for S in (fast, sdp))
+    ours, theirs = (objective(E, s2, anchor, ridge, kappa, S) for S in (fast, sdp))
     assert ours <= theirs * (1 + 1e-6) + 1e-12 * s2 @ s2
     close(fast, sdp, rtol=1e-3)
 
