@@ -1,20 +1,24 @@
 # `make forgetting` runs the main experiment, `make test` the tests. Both set everything up first.
 PYTHON ?= python3
 BIN := .venv/bin
-INSTALLED := .venv/.installed
 
 .PHONY: forgetting test clean
 
-forgetting: $(INSTALLED)
+forgetting: .venv/installed
 	$(BIN)/python experiments.py forgetting
 
-test: $(INSTALLED)
+test: .venv/installed-for-tests
 	$(BIN)/python -m pytest
 
-$(INSTALLED): requirements.txt
+.venv/installed: requirements.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "nlts needs Python 3.11 or newer: make PYTHON=python3.11")'
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --requirement requirements.txt
+	touch $@
+
+# distributed is optional for users: it runs experiments on a Dask cluster
+.venv/installed-for-tests: .venv/installed
+	$(BIN)/python -m pip install --quiet 'distributed~=2026.8'
 	touch $@
 
 clean:

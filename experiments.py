@@ -21,7 +21,6 @@ from pathlib import Path  # noqa: E402
 
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
-from scipy.stats import invgamma  # noqa: E402
 
 import datasets  # noqa: E402
 import nlts  # noqa: E402
@@ -184,6 +183,15 @@ def run_task(task):
     return lines
 
 
+def run_anywhere(folder, task):
+    """run_task in a process that has not imported this file, as a Dask worker: needs nothing but its arguments."""
+    import sys
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    import experiments
+    return experiments.run_task(task)
+
+
 # Tasks and results files --------------------------------------------------------------------------------------------
 
 def config_hash(task):
@@ -226,8 +234,7 @@ def executor(o):
     except ImportError:
         sys.exit("--dask needs the package distributed: pip install distributed")
     with Client(o.dask, timeout="20s") as client:
-        client.run(sys.path.insert, 0, str(HERE))                        # workers see this folder, as a shared disk
-        yield client.get_executor()
+        yield client.get_executor()                                      # workers see this folder on a shared disk
 
 
 def execute(o, name, tasks, runs):
@@ -246,7 +253,7 @@ def execute(o, name, tasks, runs):
     total, bar = len(done) + sum(len(task["runs"]) for task in todo), Progress()
     if todo:
         with executor(o) as pool, open(path, "a") as file:
-            futures = [pool.submit(run_task, task) for task in todo]
+            futures = [pool.submit(run_anywhere, str(HERE), task) for task in todo]
             bar.show(len(lines) - len(done), total - len(done))
             try:
                 for future in as_completed(futures):
@@ -547,7 +554,8 @@ class Textbook:
     """Neural-linear Thompson sampling the textbook way, with the calls that the Deep Bayesian Bandits code makes."""
 
     def __init__(self, network, n_arms, seed, g=50):
-        self.network, self.rng = network, np.random.RandomState(seed)
+        from scipy.stats import invgamma                                 # slow to import
+        self.network, self.rng, self.inverse_gamma = network, np.random.RandomState(seed), invgamma
         self.precision = [0.25 * np.eye(g) for _ in range(n_arms)]
         self.covariance = [np.linalg.inv(B) for B in self.precision]
         self.f, self.mu = np.zeros((n_arms, g)), np.zeros((n_arms, g))
@@ -556,7 +564,7 @@ class Textbook:
     def act(self, context):
         """The arm to play."""
         phi = nlts.last_layer_activations(self.network, context[None])[0]
-        nu2 = [b * invgamma.rvs(a, random_state=self.rng) for a, b in zip(self.a, self.b)]
+        nu2 = [b * self.inverse_gamma.rvs(a, random_state=self.rng) for a, b in zip(self.a, self.b)]
         return int(np.argmax([self.rng.multivariate_normal(self.mu[i], nu2[i] * self.covariance[i]) @ phi
                               for i in range(len(self.mu))]))
 

@@ -45,7 +45,6 @@ import warnings
 import zipfile
 from dataclasses import asdict, dataclass
 
-import cvxpy as cp
 import numpy as np
 import torch
 from scipy.linalg import solve
@@ -422,6 +421,7 @@ def match_covariance_sdp(E_new, s2, anchor=None, ridge=0.0, kappa=np.inf, **solv
 
     With `ridge` and `kappa` it is the problem of `match_covariance`, whose oracle it is. Returns S = (Phi0)^-1.
     """
+    import cvxpy as cp                                                   # slow to import, and only the oracle needs it
     Psi, s2, K, center, rho = _whiten(E_new, s2, anchor, ridge, kappa)
     X, I = cp.Variable((len(K), len(K)), PSD=True), np.eye(len(K))       # S = K X K'
     misfit = cp.sum(cp.multiply(Psi @ X, Psi), axis=1) - s2              # Trace(X_j'S) - s_j^2 for all j

@@ -1,0 +1,334 @@
+"""Tests of experiments.py: what a result depends on and what it does not, results files, and runs on a cluster."""
+import argparse
+import copy
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import datasets
+import experiments
+import nlts
+
+HERE = Path(__file__).resolve().parent
+
+
+def options(tmp_path, **changes):
+    return argparse.Namespace(**{"command": "table", "runs": None, "steps": None, "jobs": 1, "seed": 0, "quick": False,
+                                 "out": tmp_path, "data_dir": None, "dask": None, "csv": None, "datasets": None,
+                                 "algorithms": list(experiments.ALGORITHMS)} | changes)
+
+
+def command(*arguments, **more):
+    """python experiments.py ... as a user runs it."""
+    return subprocess.run([sys.executable, str(HERE / "experiments.py"), *map(str, arguments)], capture_output=True,
+                          text=True, timeout=120, check=False, **more)
+
+
+def small_task(o, algorithm="both-priors", runs=(0,), steps=90, **hyper):
+    hyper = {} if algorithm == "linear" else {"L": 40, "P": 5, "batch": 8} | hyper
+    return experiments.make_task(o, "test", "statlog", algorithm, steps, memory=5, **hyper) | {"runs": list(runs)}
+
+
+def without_seconds(lines):
+    return sorted(({k: v for k, v in line.items() if k != "seconds"} for line in lines),
+                  key=lambda line: (line["algorithm"], line["run"]))
+
+
+# Runs ---------------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_training_together_is_the_plain_loop(size):
+    """The explicit gradients against nlts.train (torch autograd and Adam), from the same random state."""
+    agents = []
+    for k in range(size):
+        agent = nlts.NeuralLinearTS(nlts.MLP(4, 3, 7, seed=k), 3, memory=30, L=10 ** 6, P=60, batch=8, lr=1e-2, seed=k)
+        rng = np.random.default_rng(k)
+        for _ in range(20 + k):
+            context = rng.normal(size=4)
+            agent.update(context, agent.act(context), context[0])
+        agents.append(agent)
+    plain = copy.deepcopy(agents)
+    experiments.train_together(agents)
+    for one, two in zip(plain, agents):
+        nlts.train(one.network, one.buffer, 60, 8, 1e-2, one.rng)
+        for p, q in zip(one.network.parameters(), two.network.parameters()):
+            np.testing.assert_allclose(p.detach().numpy(), q.detach().numpy(), rtol=1e-8, atol=1e-9)
+        assert one.rng.bit_generator.state == two.rng.bit_generator.state
+
+
+def test_a_planted_bug_in_the_fast_training_is_caught(monkeypatch):
+    """Differentiating every arm instead of the one that was played must not pass for the plain loop."""
+    source = (HERE / "experiments.py").read_text()
+    right = "D[every, each, arms] = 2 / B * (output - rewards)"
+    assert source.count(right) == 1
+    function = source[source.index("def train_together"):source.index("def run_task")].replace(
+        right, "D[:] = (2 / B * (output - rewards))[:, :, None]")
+    scope = {"np": np}
+    exec(function, scope)
+    monkeypatch.setattr(experiments, "train_together", scope["train_together"])
+    with pytest.raises(AssertionError):
+        test_training_together_is_the_plain_loop(3)
+
+
+def test_a_run_does_not_depend_on_its_company(tmp_path):
+    o = options(tmp_path)
+    together = experiments.run_task(small_task(o, runs=(0, 1, 2)))
+    alone = [experiments.run_task(small_task(o, runs=(k,)))[0] for k in (2, 0, 1)]
+    assert without_seconds(together) == without_seconds(alone)
+    assert len({line["reward"] for line in together}) > 1 or len({line["seed"] for line in together}) == 3
+
+
+def test_all_algorithms_see_the_same_rows_in_the_same_order(tmp_path):
+    o, seen = options(tmp_path), []
+    for algorithm in experiments.ALGORITHMS:
+        task = small_task(o, algorithm)
+        seed = experiments.run_seed("test", "statlog", 0, 0)
+        seen.append(experiments.make_problem(task, seed).contexts)
+        assert experiments.run_task(task)[0]["seed"] == seed
+    assert all(np.array_equal(seen[0], other) for other in seen[1:])
+    seeds = {experiments.run_seed(e, d, r, s) for e in "ab" for d in "cd" for r in (0, 1) for s in (0, 1)}
+    assert len(seeds) == 16
+
+
+def test_lockstep_learns_what_an_agent_alone_learns(tmp_path):
+    """play() with the learning phase taken apart gives the rewards of the plain loop act, update."""
+    task = small_task(options(tmp_path), steps=130)
+    seed = experiments.run_seed("test", "statlog", 0, 0)
+    problem = experiments.make_problem(task, seed)
+    agent, earned = experiments.make_agent(task, problem, seed), []
+    for context, rewards in zip(problem.contexts, problem.rewards):
+        arm = agent.act(context)
+        earned.append(rewards[arm])
+        agent.update(context, arm, rewards[arm])
+    rewards, _ = experiments.play([problem], [experiments.make_agent(task, problem, seed)])
+    assert np.mean(rewards[0] == earned) > 0.98                           # rounding may tip a choice, rarely
+
+
+def test_linear_has_an_intercept_and_limited_memory_its_limit(tmp_path):
+    o, problem = options(tmp_path), datasets.load("statlog", 50)
+    assert experiments.make_agent(small_task(o, "linear"), problem, 0).dim == 10
+    agent = experiments.make_agent(small_task(o, "mu-prior"), problem, 0)
+    assert (agent.buffer.capacity, agent.priors) == (35, "mean")
+    assert experiments.make_agent(small_task(o, "neural-linear"), problem, 0).buffer.capacity is None
+
+
+# Results files ------------------------------------------------------------------------------------------------------
+
+def test_results_are_the_same_for_any_number_of_jobs(tmp_path):
+    for jobs in (1, 2):
+        done = command("table", "--datasets", "statlog", "--algorithms", "linear", "both-priors", "--runs", 3, "--steps", 420,
+                       "--jobs", jobs, "--out", tmp_path / str(jobs))
+        assert done.returncode == 0, done.stderr
+    one, two = (without_seconds(experiments.read_lines(tmp_path / str(jobs) / "table.jsonl")) for jobs in (1, 2))
+    assert one == two and len(one) == 6
+    assert {"dataset", "algorithm", "run", "seed", "steps", "reward", "optimal", "config"} <= set(one[0])
+
+
+@pytest.fixture
+def instant(monkeypatch):
+    """execute() in this process, so that a test can count and steer what is played."""
+    from concurrent.futures import Executor, Future
+
+    class Inline(Executor):
+        def submit(self, function, *arguments):
+            future = Future()
+            future.set_result(function(*arguments))
+            return future
+
+    played = []
+
+    def run(task):
+        played.extend((task["algorithm"], run) for run in task["runs"])
+        return original(task)
+
+    original = experiments.run_task
+    monkeypatch.setattr(experiments, "run_task", run)
+    monkeypatch.setattr(experiments, "ProcessPoolExecutor", lambda *a, **k: Inline())
+    return played
+
+
+def test_finished_runs_are_not_played_again(tmp_path, instant):
+    o = options(tmp_path)
+    task = {k: v for k, v in small_task(o).items() if k != "runs"}
+    first = experiments.execute(o, "table", [task], 2)
+    assert instant == [("both-priors", 0), ("both-priors", 1)]
+    assert experiments.execute(o, "table", [task], 2) == first and len(instant) == 2
+    experiments.execute(o, "table", [task], 3)
+    assert instant[2:] == [("both-priors", 2)]
+
+
+def test_a_half_written_line_is_dropped_and_played_again(tmp_path, instant):
+    o, path = options(tmp_path), tmp_path / "table.jsonl"
+    task = {k: v for k, v in small_task(o).items() if k != "runs"}
+    first = experiments.execute(o, "table", [task], 2)
+    path.write_bytes(path.read_bytes()[:-20])
+    again = experiments.execute(o, "table", [task], 2)
+    assert without_seconds(again) == without_seconds(first) and instant[2:] == [("both-priors", 1)]
+    assert len(experiments.read_lines(path)) == 2
+
+
+def test_a_changed_configuration_never_mixes_with_old_lines(tmp_path, instant):
+    o = options(tmp_path)
+    hashes = {small_task(o)["hash"], small_task(o, steps=80)["hash"], small_task(o, L=30)["hash"],
+              small_task(options(tmp_path, seed=1))["hash"], small_task(o, "no-prior")["hash"]}
+    assert len(hashes) == 5
+    old = {k: v for k, v in small_task(o).items() if k != "runs"}
+    new = {k: v for k, v in small_task(o, lr=1e-2).items() if k != "runs"}
+    experiments.execute(o, "table", [old], 1)
+    lines = experiments.execute(o, "table", [new], 1)
+    assert [line["config"] for line in lines] == [new["hash"]] and len(instant) == 2
+
+
+def test_kill_9_loses_only_the_runs_in_flight(tmp_path):
+    arguments = ["table", "--datasets", "statlog", "--algorithms", "linear", "--runs", "40", "--steps", "600", "--jobs", "1",
+                 "--out", str(tmp_path)]
+    process = subprocess.Popen([sys.executable, str(HERE / "experiments.py"), *arguments], stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL, start_new_session=True)
+    path, deadline = tmp_path / "table.jsonl", time.monotonic() + 60
+    while not (path.exists() and path.stat().st_size) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    before = experiments.read_lines(path)
+    assert 0 < len(before) < 40
+    done = command(*arguments)
+    assert done.returncode == 0 and f"{len(before)} runs are already" in done.stderr
+    lines = experiments.read_lines(path)
+    assert lines[:len(before)] == before and sorted(line["run"] for line in lines) == list(range(40))
+
+
+# Commands -----------------------------------------------------------------------------------------------------------
+
+def test_forgetting_writes_figure_and_numbers(tmp_path, instant, capsys):
+    o = options(tmp_path, command="forgetting", runs=2, steps=850, algorithms=["linear", "no-prior"])
+    experiments.forgetting(o)
+    out = capsys.readouterr().out
+    assert "regret" in out and str(tmp_path / "forgetting.json") in out
+    data = json.loads((tmp_path / "forgetting.json").read_text())
+    assert data["config"]["steps"] == 850 and set(data["algorithms"]) == {"linear", "no-prior"}
+    for result in data["algorithms"].values():
+        regret = np.array(result["regret"])
+        assert regret.shape == (2, 850) and set(np.unique(regret)) <= {0, 1}
+        np.testing.assert_array_equal(850 - regret.sum(1), result["reward"])
+    assert (tmp_path / "forgetting.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_table_is_generated_from_the_lines():
+    lines = [{"dataset": "statlog", "algorithm": name, "run": run, "dim": 9, "arms": 7, "steps": 5000, "reward": reward + run}
+             for name, reward in (("linear", 100), ("both-priors", 300), ("no-prior", 200)) for run in (0, 2)]
+    text = experiments.table_text(lines, ["linear", "both-priors", "no-prior"])
+    assert "| Statlog | 9 | 7 | 5000 | 2 | 101 ± 1 | **301 ± 1** | 201 ± 1 |" in text
+    assert "*4483 ± 353* | *4825 ± 305* | *4623 ± 276*" in text
+
+
+def test_the_papers_numbers_are_those_of_the_paper():
+    path = HERE.parent / "shared" / "paper.tex"
+    if not path.exists():
+        pytest.skip("the paper's text is not beside the repository")
+    text = path.read_text()
+    for name, row in experiments.PAPER_TABLE.items():
+        line = next(part for part in text.split("\\rule{0pt}{2.6ex}") if part.strip().lower().startswith(name))
+        numbers = re.findall(r"([\d.]+)\s*\$\\pm\$\s*([\d.]+)", line)
+        assert [(float(m), float(s)) for m, s in numbers] == [(float(m), float(s)) for m, s in row], name
+
+
+def test_missing_data_is_skipped_with_a_way_to_get_it(tmp_path, instant, monkeypatch, capsys):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("NLTS_DATA", raising=False)
+    experiments.table(options(tmp_path, datasets=["covertype", "statlog"], algorithms=["linear"], runs=1, steps=100))
+    out, err = capsys.readouterr()
+    assert "skipped" in err and "fetch covertype" in err and "Statlog" in out and "Covertype" not in out
+    with pytest.raises(SystemExit, match="kaggle"):
+        experiments.main(["amazon", "--out", str(tmp_path)])
+
+
+def test_own_data(tmp_path, instant, capsys):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    rows = [",".join([*map(str, x), "red" if x[0] > 0 else "blue"]) for x in X]
+    (tmp_path / "mine.csv").write_text("a,b,c,color\n" + "\n".join(rows) + "\n")
+    experiments.table(options(tmp_path, csv=tmp_path / "mine.csv", runs=1, steps=200, algorithms=["linear", "no-prior"]))
+    assert "| Mine | 3 | 2 | 200 | 1 |" in capsys.readouterr().out
+    assert np.mean([line["reward"] for line in experiments.read_lines(tmp_path / "table.jsonl")]) > 140
+
+
+def test_the_list_of_commands_and_bad_options(capsys):
+    with pytest.raises(SystemExit) as stop:
+        experiments.main([])
+    listing = capsys.readouterr().out
+    assert stop.value.code == 0 and all(name in listing for name in experiments.COMMANDS)
+    for arguments, word in ((["forgetting", "--runs", "0"], "--runs"), (["nonsense"], "COMMAND"), (["table", "--jobs", "-1"], "--jobs")):
+        with pytest.raises(SystemExit) as stop:
+            experiments.main(arguments)
+        assert stop.value.code == 2 and word in capsys.readouterr().err
+
+
+def test_wheel_draws_its_figure(tmp_path, instant):
+    experiments.wheel(options(tmp_path, command="wheel", runs=1, steps=220, algorithms=["linear", "both-priors"]))
+    data = json.loads((tmp_path / "wheel.json").read_text())
+    assert set(data["reward"]) == {"0.5", "0.3", "0.1"} and (tmp_path / "wheel.png").stat().st_size > 10_000
+
+
+# A cluster ----------------------------------------------------------------------------------------------------------
+
+@pytest.fixture
+def cluster(tmp_path):
+    """A Dask scheduler and two workers of one process each, on the loopback interface."""
+    pytest.importorskip("distributed", reason="pip install distributed for the cluster tests")
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "10"}
+    processes, started = [], {"env": environment, "cwd": tmp_path, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    try:
+        address = tmp_path / "scheduler.json"
+        dask = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0",
+                "--dashboard-address", "127.0.0.1:0", "--scheduler-file", str(address)]
+        processes.append(subprocess.Popen(dask, **started))
+        for k in range(2):
+            dask = [sys.executable, "-m", "distributed.cli.dask_worker", "--scheduler-file", str(address), "--nthreads", "1",
+                    "--no-nanny", "--host", "127.0.0.1", "--no-dashboard", "--local-directory", str(tmp_path / f"worker{k}")]
+            processes.append(subprocess.Popen(dask, **started))
+        deadline = time.monotonic() + 60
+        while not address.exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        yield json.loads(address.read_text())["address"], processes
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def test_a_cluster_gives_the_same_results_even_if_a_worker_dies(cluster, tmp_path):
+    address, processes = cluster
+    arguments = ["table", "--datasets", "statlog", "--algorithms", "linear", "both-priors", "--steps", "500", "--runs", "10"]
+    local = command(*arguments, "--out", tmp_path / "local")
+    there = command(*arguments, "--out", tmp_path / "there", "--dask", address)
+    assert local.returncode == 0 and there.returncode == 0, there.stderr
+    process = subprocess.Popen([sys.executable, str(HERE / "experiments.py"), *arguments, "--seed", "0", "--out",
+                                str(tmp_path / "killed"), "--dask", address], stdout=subprocess.DEVNULL,
+                               stderr=subprocess.PIPE, text=True)
+    path, deadline = tmp_path / "killed" / "table.jsonl", time.monotonic() + 60
+    while not (path.exists() and path.stat().st_size) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    processes[2].kill()                                                   # in the middle of its runs
+    assert process.wait(timeout=90) == 0, process.stderr.read()
+    results = [without_seconds(experiments.read_lines(tmp_path / name / "table.jsonl")) for name in ("local", "there", "killed")]
+    assert results[0] == results[1] == results[2] and len(results[0]) == 20
+
+
+def test_dask_says_how_to_install_it(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)                 # as if it were not installed
+    with pytest.raises(SystemExit, match="pip install distributed"):
+        experiments.table(options(tmp_path, datasets=["statlog"], runs=1, steps=50, dask="tcp://127.0.0.1:1"))
+
+
+def test_torch_is_used_with_one_thread_in_a_run(tmp_path):
+    experiments.run_task(small_task(options(tmp_path), "linear"))
+    assert torch.get_num_threads() == 1
