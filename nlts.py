@@ -32,12 +32,13 @@ Where this differs from the paper (README.md has the reasons, test_nlts.py the p
  2. Eq. sigma_opt is matched to s^2, not s, and s^2 is computed with the full precision.
  3. What is carried over is what left the buffer, Phi_old = Phi0 + Phi - E_old'E_old: nothing counts twice.
  4. a and b go on unchanged through a learning phase, and mu_hat of every arm is recomputed in it.
- 5. Eq. sigma_opt has many solutions; ours is unique and bounded (`match_covariance`, `transport`).
- 6. Eq. mu_prior is solved by least squares, nearest to the old mean.
+ 5. Eq. sigma_opt has many solutions; ours is unique and bounded (`match_covariance`), and nearest to what the
+    features' movement says of the tuples that left the buffer (`transport`, `transported_covariance`).
+ 6. Eq. mu_prior is solved by least squares; of many solutions, the nearest to the old mean.
  7. Phi0 starts at lam I with lam = 0.25 for every agent, of size g; each arm is first pulled twice.
  8. A full buffer in which the played arm has no tuple gives up the oldest one of the fullest arm.
  9. The output layer has no bias, so that forward(x) = features(x) weights' (give features a constant 1 for one).
-10. The network is trained by Adam, started afresh in each phase, at a constant learning rate.
+10. The network is trained by Adam, started afresh in each phase; its first weights are scaled by the fan-in.
 """
 import json
 import os
@@ -86,6 +87,15 @@ def _array(name, value, shape):
     return x
 
 
+def _cholesky(name, matrix):
+    try:
+        if np.allclose(matrix, matrix.T, rtol=1e-6, atol=1e-9 * np.abs(matrix).max()):
+            return np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        pass
+    raise ValueError(f"{name}: expected a symmetric positive definite matrix")
+
+
 # Sec. 2: Bayesian linear regression and Algorithm 1 -----------------------------------------------------------------
 
 class BayesianLinearRegression:
@@ -105,10 +115,7 @@ class BayesianLinearRegression:
         self._set_prior(lam * np.eye(dim), np.zeros(dim), a0, b0)
 
     def _set_prior(self, Phi0, mu0, a, b):
-        try:
-            R = np.linalg.cholesky(Phi0).T
-        except np.linalg.LinAlgError as error:
-            raise ValueError("Phi0: expected a symmetric positive definite matrix") from error
+        R = _cholesky("Phi0", Phi0).T
         self.Phi0, self.mu0, self.a, self.b = Phi0, mu0, float(a), float(b)
         self.Phi, self.f, self.R2 = np.zeros_like(Phi0), np.zeros_like(mu0), 0.0
         self.mu_hat = mu0.copy()
@@ -127,7 +134,8 @@ class BayesianLinearRegression:
         self.f += E.T @ r                                                # f = f + phi r
         self.R2 += r @ r                                                 # R^2 = R^2 + r^2
         self.a += len(r) / 2                                             # a = a + 1/2
-        self.F = dtpqrt(0, 8 if len(self.F) > 8 else 1, self.F, np.hstack([E, r[:, None]]))[0]      # LAPACK: QR of a triangle with rows below it
+        # F of the next step: LAPACK's QR decomposition of a triangle with rows below it
+        self.F = dtpqrt(0, min(8, len(self.F)), self.F, np.hstack([E, r[:, None]]))[0]
         self.b = self.F[-1, -1] ** 2 / 2                                 # b0 + (R^2 + mu0'Phi0 mu0 - mu_hat'B mu_hat)/2
         self.mu_hat = self._solve_R(self.F[:-1, -1])                     # mu_hat = B^-1 (Phi0 mu0 + f)
 
@@ -407,10 +415,7 @@ def _whiten(E_new, s2, anchor, ridge, kappa):
         anchor, center = np.eye(g) * ((norm2 @ s2) / (norm2 @ norm2) if norm2 @ s2 > 0 else 1.0), 0.0
     else:
         anchor, center = _array("anchor", anchor, (g, g)), 1.0
-    try:
-        K = np.linalg.cholesky(anchor)
-    except np.linalg.LinAlgError as error:
-        raise ValueError("anchor: expected a symmetric positive definite matrix") from error
+    K = _cholesky("anchor", anchor)
     Psi = E_new @ K
     norm2 = (Psi ** 2).sum(1)                                            # I/kappa <= X <= kappa I bounds psi'X psi
     return Psi, s2.clip(norm2 / kappa, norm2 * kappa), K, center, ridge * (norm2 @ norm2) / max(len(s2), 1)
@@ -421,7 +426,7 @@ def match_covariance_sdp(E_new, s2, anchor=None, ridge=0.0, kappa=np.inf, **solv
 
     With `ridge` and `kappa` it is the problem of `match_covariance`, whose oracle it is. Returns S = (Phi0)^-1.
     """
-    import cvxpy as cp                                                   # slow to import, and only the oracle needs it
+    import cvxpy as cp  # slow to import, and only the oracle needs it
     Psi, s2, K, center, rho = _whiten(E_new, s2, anchor, ridge, kappa)
     X, I = cp.Variable((len(K), len(K)), PSD=True), np.eye(len(K))       # S = K X K'
     misfit = cp.sum(cp.multiply(Psi @ X, Psi), axis=1) - s2              # Trace(X_j'S) - s_j^2 for all j
@@ -445,9 +450,10 @@ def match_covariance(E_new, s2, anchor=None, ridge=1e-4, kappa=100.0, tol=1e-8, 
     Z = Q diag(w) Q' into [1/kappa, kappa]. What remains is smooth and convex: minimize
         theta(y) = rho/2 ||y||^2 - s2'y + 1/2 (||Z||^2 - ||Z - clip(Z)||^2),
         gradient   psi_j'X(y) psi_j + rho y_j - s_j^2: zero where the misfit is -rho y,
-        Newton     H_jk = rho 1[j=k] + sum_ab W_ab p_ja p_jb p_ka p_kb,  p = Psi Q, W_ab = (clip w_a - clip w_b)/(w_a - w_b).
-    Where nothing is clipped W is 1 and H = rho I + (Psi Psi')^2, squared entry by entry: one step solves it. Pairs (a, b)
-    with W < 1 are subtracted. Steps are halved until theta falls; a large ridge first gives a start for a small one.
+        Newton     H_jk = rho 1[j=k] + sum_ab W_ab p_ja p_jb p_ka p_kb, with p = Psi Q and
+                   W_ab = (clip w_a - clip w_b) / (w_a - w_b).
+    Where nothing is clipped W is 1 and H = rho I + (Psi Psi')^2, squared entry by entry: one step solves it. Pairs
+    (a, b) with W < 1 are subtracted. Steps are halved until theta falls; a large ridge gives a start for a small one.
     """
     Psi, s2, K, center, rho = _whiten(E_new, s2, anchor, ridge, kappa)
     n, g = Psi.shape
@@ -496,7 +502,7 @@ def transport(E_old, E_new):
 
 
 def forgotten(arm, E_old, r):
-    """Precision Phi_old and mean of the posterior of what left the buffer: Phi0 + Phi - E_old'E_old, without r's rows."""
+    """Precision Phi_old = Phi0 + Phi - E_old'E_old and mean of the posterior of what is no longer in the buffer."""
     w, Q = np.linalg.eigh(arm.Phi - E_old.T @ E_old)                     # sum over tuples that left: w < 0 is rounding
     Phi_old = arm.Phi0 + (Q * w.clip(0)) @ Q.T
     return Phi_old, solve(Phi_old, arm.Phi0 @ arm.mu0 + arm.f - E_old.T @ r, assume_a="pos")
@@ -504,7 +510,7 @@ def forgotten(arm, E_old, r):
 
 def transported_covariance(Phi_old, A, C, m, lam):
     """The anchor of match_covariance: the inverse of A (Phi_old - lam I) A' + m C + lam I, the precision that a full
-    memory would have. If no feature changed it is (Phi_old)^-1; it is never less certain than the initial prior lam I."""
+    memory would have. If no feature changed it is (Phi_old)^-1; it is never less certain than the first prior lam I."""
     lam = min(lam, np.linalg.eigvalsh(Phi_old)[0])                       # unless Phi_old already is
     I = np.eye(len(A))
     return np.linalg.inv(A @ (Phi_old - lam * I) @ A.T + m * C + lam * I)
@@ -531,7 +537,8 @@ class NeuralLinearTS(Agent):
     mu0      "last-layer": the weights of the network's last layer (what the paper uses), or "matched": Eq. (mu_prior)
     """
 
-    def __init__(self, network, n_arms, memory=None, priors="both", mu0="last-layer", L=Config.L, P=Config.P, seed=0, **hyper):
+    def __init__(self, network, n_arms, memory=None, priors="both", mu0="last-layer", L=Config.L, P=Config.P, seed=0,
+                 **hyper):
         for name, value, known in (("priors", priors, ("both", "mean", "none", "perfect")),
                                    ("mu0", mu0, ("last-layer", "matched"))):
             if value not in known:
@@ -551,7 +558,8 @@ class NeuralLinearTS(Agent):
     def _choose(self, context):
         # observe b(t), evaluate phi(t)
         phi = self._phi(context)
-        # posterior sampling, for all i: nu2_i ~ Inv-Gamma(a_i, b_i), mu_tilde_i ~ N(mu_hat_i, nu2_i (Phi0_i + Phi_i)^-1)
+        # posterior sampling, for all i: nu2_i ~ Inv-Gamma(a_i, b_i),
+        #     mu_tilde_i ~ N(mu_hat_i, nu2_i (Phi0_i + Phi_i)^-1)
         mu_tilde = [arm.sample(self.rng)[1] for arm in self.arms]
         # play arm a(t) := argmax_i phi(t)' mu_tilde_i
         return int(np.argmax(mu_tilde @ phi))
@@ -585,14 +593,16 @@ class NeuralLinearTS(Agent):
 
     def compute_priors(self, E_old):
         """The end of a learning phase: summarize what was learned under the old features in priors on the new ones."""
-        E_new, c = self.buffer_features(), self.config
-        A, C = transport(np.vstack(E_old), np.vstack(E_new))
-        for i, arm in enumerate(self.arms):
-            if self.history is not None:                                 # nothing is forgotten: no prior is needed
+        if self.history is not None:                                     # nothing is forgotten: no prior is needed
+            for i in range(self.n_arms):
                 contexts, r = self.history.rows_of(i)
                 self.arms[i] = self._blank()
                 self.arms[i].update(last_layer_activations(self.network, contexts), r)
-                continue
+            return
+        E_new, c = self.buffer_features(), self.config
+        A, C = transport(np.vstack(E_old), np.vstack(E_new))
+        # for all i
+        for i, arm in enumerate(self.arms):
             r = self.buffer.rows_of(i)[1]
             Phi_old, mu_old = forgotten(arm, E_old[i], r)
             Phi0, mu0 = c.lam * np.eye(len(A)), np.zeros(len(A))
@@ -601,10 +611,11 @@ class NeuralLinearTS(Agent):
                 s2 = (E_old[i] * solve(Phi_old, E_old[i].T, assume_a="pos").T).sum(1)
                 anchor = transported_covariance(Phi_old, A, C, 2 * (arm.a - c.a0) - len(r), c.lam)
                 Phi0 = np.linalg.inv(match_covariance(E_new[i], s2, anchor, c.ridge, c.kappa))
-            if self.priors != "none":
+            if self.priors != "none" and self.mu0 == "last-layer":
                 # set mu0_i <- LastLayerWeights(D)_i
-                matched = self.mu0 == "matched"
-                mu0 = match_mean(E_old[i], E_new[i], mu_old) if matched else last_layer_weights(self.network)[i]
+                mu0 = last_layer_weights(self.network)[i]
+            elif self.priors != "none":
+                mu0 = match_mean(E_old[i], E_new[i], mu_old)             # Eq. (mu_prior)
             # Phi_i = sum_j phi_j phi_j', f_i = sum_j phi_j r_j
             arm.restart(Phi0, mu0, E_new[i], r)
 
