@@ -9,11 +9,14 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")                            # before numpy: one thread a process
 
 import argparse  # noqa: E402
+import copy  # noqa: E402
 import hashlib  # noqa: E402
 import json  # noqa: E402
 import multiprocessing  # noqa: E402
+import re  # noqa: E402
 import sys  # noqa: E402
 import time  # noqa: E402
+import warnings  # noqa: E402
 from concurrent.futures import ProcessPoolExecutor, as_completed  # noqa: E402
 from contextlib import contextmanager  # noqa: E402
 from dataclasses import asdict  # noqa: E402
@@ -250,18 +253,18 @@ def execute(o, name, tasks, runs):
         todo += [task | {"runs": missing[i:i + GROUP]} for i in range(0, len(missing), GROUP)]
     if done:
         print(f"{len(done)} runs are already in {path}", file=sys.stderr)
-    total, bar = len(done) + sum(len(task["runs"]) for task in todo), Progress()
+    total = sum(len(task["runs"]) for task in todo)
     if todo:
         with executor(o) as pool, open(path, "a") as file:
             futures = [pool.submit(run_anywhere, str(HERE), task) for task in todo]
-            bar.show(len(lines) - len(done), total - len(done))
+            progress(0, total)
             try:
                 for future in as_completed(futures):
                     lines += future.result()
                     file.writelines(json.dumps(line) + "\n" for line in future.result())
                     file.flush()
                     os.fsync(file.fileno())
-                    bar.show(len(lines) - len(done), total - len(done))
+                    progress(len(lines) - len(done), total)
             except KeyboardInterrupt:
                 for future in futures:
                     future.cancel()
@@ -269,22 +272,18 @@ def execute(o, name, tasks, runs):
     return sorted(lines, key=lambda line: (line["dataset"], line["algorithm"], line["run"]))
 
 
-class Progress:
-    """A progress line with the time left, on standard error."""
-
-    def __init__(self, what="runs"):
-        self.what, self.start, self.shown = what, time.monotonic(), 0.0
-
-    def show(self, done, total):
-        """Say that `done` of `total` are finished."""
-        now = time.monotonic()
-        tty = sys.stderr.isatty()
-        if not tty and now - self.shown < 30 and done < total:           # do not fill a log file
-            return
-        self.shown = now
-        left = f", {time.strftime('%M:%S', time.gmtime((now - self.start) * (total - done) / done))} left" if done else ""
-        print(f"{done} of {total} {self.what}{left}", end="\r" if tty and done < total else "\n", file=sys.stderr,
-              flush=True)
+def progress(done, total, what="runs", started={}):
+    """A progress line with the time left, on standard error; a log file gets one at most every half minute."""
+    now = time.monotonic()
+    if done == 0 or what not in started:
+        started[what], started["shown"] = now - 1e-3, 0.0
+    if not sys.stderr.isatty() and now - started["shown"] < 30 and 0 < done < total:
+        return
+    started["shown"] = now
+    seconds = (now - started[what]) * (total - done) / done if done else 0
+    left = f", {seconds // 60:.0f}:{seconds % 60:02.0f} min left" if done else ""
+    print(f"{what}: {done} of {total}{left}   ", end="\r" if sys.stderr.isatty() and done < total else "\n",
+          file=sys.stderr, flush=True)
 
 
 # Printing, drawing, saving ------------------------------------------------------------------------------------------
@@ -296,10 +295,10 @@ def save(o, name, data, figure=None):
     part = path.with_suffix(".json.part")
     part.write_text(json.dumps({"config": {"command": o.command, "seed": o.seed, "quick": o.quick}, **data}) + "\n")
     os.replace(part, path)
-    print(f"\nnumbers: {path}")
+    print(f"\nnumbers: {os.path.relpath(path)}")
     if figure is not None:
         figure.savefig(path.with_suffix(".png"), dpi=150)
-        print(f"figure:  {path.with_suffix('.png')}")
+        print(f"figure:  {os.path.relpath(path.with_suffix('.png'))}")
 
 
 def text_table(header, rows):
@@ -439,7 +438,7 @@ def table(o):
                 for d in {line["dataset"] for line in lines})
     print(f"\nprocessor time {parts['total'] / 60:.1f} minutes, of which training {parts['train'] / parts['total']:.0%} and "
           f"priors {parts['priors'] / parts['total']:.0%}; with both priors their share is at most {share[0]:.0%} ({share[1]})")
-    print(f"numbers: {o.out / 'table.jsonl'}\ntable:   {o.out / 'table.md'}")
+    print(f"numbers: {os.path.relpath(o.out / 'table.jsonl')}\ntable:   {os.path.relpath(o.out / 'table.md')}")
     rough(o)
 
 
@@ -548,6 +547,449 @@ def wheel_figure(o, steps, hyper, delta=0.5):
     return figure
 
 
+# Drawing growth ---------------------------------------------------------------------------------------------------
+
+def new_figure(title, panels):
+    """A row of log-scaled panels under one caption line."""
+    figure, axes = pyplot().subplots(1, panels, figsize=(4 * panels, 3.9))
+    figure.suptitle(title, fontsize=10)
+    for axis in axes:
+        axis.set_yscale("log")
+        axis.grid(alpha=0.3)
+    return figure, axes
+
+
+def curve(axis, i, x, y, label, error=None, **options):
+    color, line, marker = STYLES[i]
+    axis.errorbar(x, y, error, color=color, linestyle=line, marker=marker, ms=4, capsize=2, label=label, **options)
+
+
+def loglog(axis):
+    """Plain numbers at 1, 2 and 5 of each decade."""
+    from matplotlib import ticker
+    axis.set_xscale("log")
+    for side in (axis.xaxis, axis.yaxis):
+        low, high = side.get_view_interval()
+        side.set_major_locator(ticker.LogLocator(subs=(1, 2, 5) if high < 200 * low else (1,)))
+        side.set_major_formatter(ticker.StrMethodFormatter("{x:g}"))
+        side.set_minor_formatter(ticker.NullFormatter())
+    axis.legend(fontsize=8)
+
+
+def growth(x, y, least=0, most=np.inf):
+    """p of y ~ x^p by least squares in logarithms over least <= x <= most, and its standard error."""
+    x, y = np.log([(u, v) for u, v in zip(x, y) if least <= u <= most]).T
+    x, y = x - x.mean(), y - y.mean()
+    p = x @ y / (x @ x)
+    return float(p), float(np.sqrt(np.sum((y - p * x) ** 2) / max(len(x) - 2, 1) / (x @ x)))
+
+
+def mean_and_error(x):
+    """Mean and standard error over the first axis, the runs."""
+    x = np.asarray(x)
+    return x.mean(0), x.std(0, ddof=1) / np.sqrt(len(x)) if len(x) > 1 else np.zeros(x.shape[1:])
+
+
+# Appendix C: the analysis in numbers ---------------------------------------------------------------------------------
+
+def representation_changes(rng, g, n, changes, new):
+    """Appendix C: phi = A b, A changes `changes` times, only the last n tuples are kept, `new` come between changes.
+
+    Relative errors of the posterior's mean and precision, after each change, against the regression on all data. Its
+    prior is the initial lam I, seen in the features of the moment.
+    """
+    mu, b, r = rng.normal(size=g), np.empty((0, g)), np.empty(0)
+    arm, full, errors = nlts.BayesianLinearRegression(g), nlts.BayesianLinearRegression(g), []
+    for k in range(changes + 1):
+        A_new = np.linalg.qr(rng.normal(size=(g, g)))[0] * rng.uniform(0.5, 2, g)
+        if k == 0:
+            A = first = A_new
+        E_old, E_new = b[-n:] @ A.T, b[-n:] @ A_new.T
+        if k > 0:
+            Phi_old, mu_old = nlts.forgotten(arm, E_old, r[-n:])
+            mu0, Phi0 = nlts.invertible_prior(E_old, E_new, mu_old, Phi_old)
+            arm.restart(Phi0, mu0, E_new, r[-n:])
+            M = A_new @ np.linalg.inv(first)
+            full.restart(nlts.Config.lam * M @ M.T, np.zeros(g), b @ A_new.T, r)
+            errors.append([np.linalg.norm(x - y) / np.linalg.norm(y)
+                           for x, y in ((arm.mu_hat, full.mu_hat), (arm.precision, full.precision))])
+        A, more = A_new, rng.normal(size=(new, g))
+        rewards = more @ mu + 0.5 * rng.normal(size=new)
+        arm.update(more @ A.T, rewards)
+        b, r = np.vstack([b, more]), np.append(r, rewards)
+    return errors                                                        # (changes, 2)
+
+
+PRIORS = "analytical prior", "likelihood matching", "no prior"
+
+
+def prior_errors(rng, g, n, eps, m=400):
+    """Two errors of each of PRIORS after one change of features from b to phi = M b + eps tanh(W b), M a rotation.
+
+    Contexts vary ten times more along some axes than others; m tuples were evicted, n are kept. The reference is a full memory: the regression on the new features of all m + n.
+    On 200 held-out contexts: the relative error of the mean prediction, and the mean |log s^2 - log s^2 of reference|.
+    """
+    c, (skew, W) = nlts.Config, rng.normal(size=(2, g, g)) / np.sqrt(g)
+    from scipy.linalg import expm
+    M, scale = expm((skew - skew.T) / 2), rng.permutation(np.geomspace(0.3, 3, g))
+    b, b_test = scale * rng.normal(size=(m + n, g)), scale * rng.normal(size=(200, g))
+    r = b @ rng.normal(size=g) + 0.5 * rng.normal(size=m + n)
+    phi = lambda b: b @ M.T + eps * np.tanh(b @ W.T)
+    arm, full, test = nlts.BayesianLinearRegression(g), nlts.BayesianLinearRegression(g), phi(b_test)
+    arm.update(b, r)
+    full.update(phi(b), r)
+    E_old, E_new, r, errors = b[m:], phi(b[m:]), r[m:], []
+    Phi_old, mu_old = nlts.forgotten(arm, E_old, r)
+    # Appendix C; directions that the buffer does not see keep the initial prior
+    mu0, Phi0 = nlts.invertible_prior(E_old, E_new, mu_old, Phi_old)
+    analytical = Phi0 + c.lam * (np.eye(g) - np.linalg.pinv(E_new) @ E_new), mu0
+    # ours: NeuralLinearTS with mu0="matched"
+    s2 = np.sum(E_old.T * np.linalg.solve(Phi_old, E_old.T), axis=0)
+    anchor = nlts.transported_covariance(Phi_old, *nlts.transport(E_old, E_new), m, c.lam)
+    matched = (np.linalg.inv(nlts.match_covariance(E_new, s2, anchor, c.ridge, c.kappa)),
+               nlts.match_mean(E_old, E_new, mu_old))
+    predict = lambda arm: np.array([arm.predict(x)[:2] for x in test]).T / [[1], [np.sqrt(arm.b / arm.a)]]
+    mean, s = predict(full)
+    for prior in (analytical, matched, (c.lam * np.eye(g), np.zeros(g))):
+        arm.restart(*prior, E_new, r)
+        mean_i, s_i = predict(arm)
+        errors.append([np.linalg.norm(mean_i - mean) / np.linalg.norm(mean), np.abs(2 * np.log(s_i / s)).mean()])
+    return errors                                                        # (3 priors, 2 measures)
+
+
+def sanity(o):
+    """Appendix C in numbers: the analytical prior is exact for linear features and n >= g; what if they are not?"""
+    g, runs, sizes = 20, o.runs or (3 if o.quick else 20), range(1, 11)
+    ratios, epsilons = [2, 1.5, 1.2, 1, 0.9, 0.8, 0.6, 0.4, 0.2], [0, 0.01, 0.03, 0.1, 0.2, 0.4, 0.7, 1]
+    exact, few, bent = [], [], []
+    for run in range(runs):
+        progress(run, runs, "sanity")
+        rng = np.random.default_rng([o.seed, run])
+        exact.append(representation_changes(rng, g, 2 * g, len(sizes), 5 * g))
+        few.append([prior_errors(rng, g, round(ratio * g), 0.0) for ratio in ratios])
+        bent.append([prior_errors(rng, g, 5 * g, eps) for eps in epsilons])
+    figure, axes = new_figure(f"Appendix C in numbers: error against full memory, g = {g}, mean and standard error "
+                              f"of {runs} runs", 3)
+    mean, error = mean_and_error(exact)
+    for i, label in enumerate(("posterior mean", "posterior precision")):
+        curve(axes[0], i, sizes, mean[:, i], label, error[:, i])
+    axes[0].set(title="linear features, n = 2g, analytical prior", xlabel="representation changes k",
+                ylabel="relative error", ylim=(1e-16, 1e-11))
+    axes[0].legend(fontsize=8)
+    print_table(["representation changes", "error of mean", "of precision"],
+                [[k, f"{x:.1e}", f"{y:.1e}"] for k, (x, y) in zip(sizes, mean)])
+    worst, hardest = np.max(exact), []
+    for axis, name, x, values, floor in ((axes[1], "n/g", ratios, few, 0.02), (axes[2], "eps", epsilons, bent, 4e-4)):
+        mean, error = mean_and_error(values)                             # (sizes, priors, measures)
+        hardest.append(mean[-1])
+        for i, prior in enumerate(PRIORS):
+            for k, fill in enumerate((None, "white")):                   # on the logarithmic axis there is no eps = 0
+                curve(axis, i, [u or np.nan for u in x], mean[:, i, k].clip(floor), prior + (": predictions", ": log s²")[k], error[:, i, k],
+                      markerfacecolor=fill)
+        print()
+        print_table([name, *(f"{prior}: {k}" for prior in PRIORS for k in ("mean", "log s2"))],
+                    [[x[j], *(f"{u:.2g} ± {v:.1g}" for u, v in zip(mean[j].flat, error[j].flat))] for j in range(len(x))])
+        axis.set(ylabel="relative error of predictions, mean |Δ log s²|", ylim=(floor, None))
+    axes[1].set(title="linear features, few tuples\n(lower edge: exact, 1e-14)", xlim=(2.05, 0.15),
+                xlabel="tuples in the buffer over features, n/g")
+    axes[2].set(title="nonlinear features, n = 5g\n(at eps = 0 exact, 1e-14)", xscale="log",
+                xlabel="eps in φ = M b + eps tanh(W b)")
+    axes[2].legend(fontsize=7, loc=(0.02, 0.58))
+    enough = max(np.array(few)[:, [ratio >= 1 for ratio in ratios], :2].max(), np.array(bent)[:, 0, :2].max())
+    print(f"\nAppendix C, the analytical prior is exact with linear features and n >= g: "
+          f"{'' if worst < 1e-8 else 'not '}supported, largest relative error in {len(sizes)} changes {worst:.1e}.")
+    print(f"So is likelihood matching: {'' if enough < 1e-8 else 'not '}supported, largest error of both {enough:.1e}.")
+    print(f"The assumptions are needed: {'' if min(x[0].min() for x in hardest) > 0.01 else 'not '}supported.")
+    for what, x in zip(("n = 0.2 g", "eps = 1"), hardest):
+        print(f"  {what}: predictions and log s2 have {x[0, 0] / x[2, 0]:.2f} and {x[0, 1] / x[2, 1]:.2f} times the error "
+              f"of no prior with the analytical prior, {x[1, 0] / x[2, 0]:.2f} and {x[1, 1] / x[2, 1]:.2f} with matching")
+    save(o, "sanity", {"changes": {"k": list(sizes), "mean, precision": np.array(exact).tolist()},
+                       "priors": PRIORS, "measures": ["predictions", "log s2"],
+                       "few tuples": {"n/g": ratios, "errors": np.array(few).tolist()},
+                       "nonlinear features": {"eps": epsilons, "errors": np.array(bent).tolist()}}, figure)
+
+
+# Sec. 3.1: complexity ------------------------------------------------------------------------------------------------
+
+def learning_phase(agent, seconds):
+    """NeuralLinearTS.learn step by step; adds the seconds of (old features, train, priors) to `seconds`."""
+    times = [time.perf_counter()]
+    E_old = agent.buffer_features()
+    times.append(time.perf_counter())
+    c = agent.config
+    nlts.train(agent.network, agent.buffer, c.P, c.batch, c.lr, agent.rng)
+    times.append(time.perf_counter())
+    agent.compute_priors(E_old)
+    seconds += np.diff([*times, time.perf_counter()])
+
+
+def bytes_held(agent):
+    """Of the posteriors, and of the tuples in the buffer."""
+    size = lambda part, n=None: sum(x[:n].nbytes for x in vars(part).values() if isinstance(x, np.ndarray))
+    return sum(size(arm) for arm in agent.arms), size(agent.buffer, agent.buffer.n)
+
+
+def growth_in_T(seed, T, L, P):
+    """Seconds so far (old features, train, priors) and bytes (posteriors, buffer), phase by phase, of full and limited
+    memory. Both agents take turns at every step, so that a busy machine slows both."""
+    problem, seconds, rows = datasets.load("statlog", T, seed), np.zeros((2, 3)), []
+    agents = [nlts.NeuralLinearTS(nlts.MLP(problem.dim, problem.n_arms, seed=seed), problem.n_arms, memory, L=L, P=P,
+                                  seed=seed) for memory in (None, 100 * problem.n_arms)]
+    for t, (context, rewards) in enumerate(zip(problem.contexts, problem.rewards), 1):
+        for agent, total in zip(agents, seconds):
+            agent.learn = lambda: None                                   # called from here, to time its steps
+            arm = agent.act(context)
+            agent.update(context, arm, rewards[arm])
+            if t % L == 0:
+                learning_phase(agent, total)
+        if t % L == 0:
+            rows.append(np.hstack([seconds, [bytes_held(agent) for agent in agents]]))
+    return np.array(rows)                                                # (phases, 2 agents, 3 + 2)
+
+
+def priors_seconds(seed, sizes, repeats, dim=20):
+    """Seconds of compute_priors for each of the sizes (N, n, g): N arms, n tuples each in the buffer, n evicted."""
+    rng, cases, times = np.random.default_rng(seed), [], []
+    for N, n, g in sizes:
+        agent = nlts.NeuralLinearTS(nlts.MLP(dim, N, g, seed), N, n * N, seed=seed)
+        agent.learn = lambda: None
+        W, contexts = rng.normal(size=(N, dim)), rng.normal(size=(2 * n * N, dim))
+        for j, context in enumerate(contexts):
+            agent.update(context, j % N, np.tanh(W[j % N] @ context))
+        cases.append((agent, agent.arms, agent.buffer_features()))
+        nlts.train(agent.network, agent.buffer, 20, agent.config.batch, agent.config.lr, agent.rng)
+    for _ in range(repeats):                                             # all sizes take turns
+        times.append([])
+        for agent, arms, E_old in cases:
+            agent.arms, start = copy.deepcopy(arms), time.perf_counter()
+            agent.compute_priors(E_old)
+            times[-1].append(time.perf_counter() - start)
+    return np.array(times)                                               # (repeats, sizes)
+
+
+def complexity(o):
+    """Sec. 3.1 measured: time and memory of the learning phases against T, and of the priors against N, n and g."""
+    T, L, P = o.steps or (1500 if o.quick else 8000), 100 if o.quick else 400, 20
+    runs, repeats = o.runs or (1 if o.quick else 3), 3 if o.quick else 9
+    growth_in_T(o.seed, 2 * L, L, P)                                     # torch's first steps are slow
+    rows = []
+    for run in range(runs):
+        progress(run, runs + 1, "complexity")
+        rows.append(growth_in_T(o.seed + run, T, L, P))
+    progress(runs, runs + 1, "complexity")
+    t, rows, least = np.arange(L, T + 1, L), np.array(rows), max(T // 4, 700)    # from 700 on the limited buffer is full
+    phases = np.median(np.diff(rows[..., :3], axis=1, prepend=0), 0)             # busy moments drop out
+    constant = max(np.polyfit(t, phases[:, 0, 0] + phases[:, 0, 2], 1)[1], 0)    # a phase of full memory: constant + slope t
+    features, train, priors = np.moveaxis(phases.cumsum(0), 2, 0)                # each (phases, 2)
+    seconds, buffer = features + priors, rows[0, :, :, 4]
+    arms, tuples = [2, 4, 8] + [16] * (not o.quick), [25, 50, 100, 200, 400] + [800, 1600] * (not o.quick)
+    widths = [10, 20, 50, 100] + [200] * (not o.quick)
+    sizes = [(N, 100, 50) for N in arms] + [(2, n, 50) for n in tuples] + [(2, 100, g) for g in widths]
+    times = priors_seconds(o.seed, sizes, repeats)
+    by_N, by_n, by_g = np.split(np.median(times, 0), [len(arms), len(arms) + len(tuples)])
+
+    least_n = tuples[-3]
+    claims = [("full memory: time O(T²)", f"T >= {least}", 2, growth(t, seconds[:, 0], least)),
+              (f"- less {1000 * constant:.1f} ms a phase", f"T >= {least}", 2,
+               growth(t, seconds[:, 0] - constant * t / L, least)),
+              ("full memory: buffer O(T)", f"T >= {least}", 1, growth(t, buffer[:, 0], least)),
+              ("limited memory: time O(T)", f"T >= {least}", 1, growth(t, seconds[:, 1], least)),
+              ("limited memory: buffer O(1)", f"T >= {least}", 0, growth(t, buffer[:, 1], least)),
+              ("priors: linear in arms", "N >= 4", 1, growth(arms, by_N, 4)),
+              ("priors: at most linear in n", f"n <= {least_n}", 1, growth(tuples, by_n, 0, least_n)),
+              ("priors: at most linear in n", f"n >= {least_n}", 1, growth(tuples, by_n, least_n)),
+              ("priors: g", "g >= 50", None, growth(widths, by_g, 50))]
+    print(f"Statlog, L = {L}, P = {P} (training costs O(P) a phase either way, so P is small), {runs} run(s). Exponents by "
+          f"least squares in logarithms.\nA claim counts as supported if no other whole exponent is nearer.")
+    print_table(["Sec. 3.1", "measured over", "exponent", "claimed", ""],
+                [[claim, x, f"{p:.2f} ± {e:.2f}", *(("none", "") if power is None else (power, "supported" if
+                  p - power < 0.5 and (power - p < 0.5 or "most" in claim) else "not supported"))]
+                 for claim, x, power, (p, e) in claims])
+    print(f"At T = {t[-1]} full and limited memory: old features {features[-1, 0]:.2f} and {features[-1, 1]:.2f} s, "
+          f"training {train[-1, 0]:.2f} and {train[-1, 1]:.2f} s, priors and posterior {priors[-1, 0]:.2f} and "
+          f"{priors[-1, 1]:.2f} s; tuples {buffer[-1, 0] / 1e3:.0f} and {buffer[-1, 1] / 1e3:.0f} kB.")
+
+    figure, axes = new_figure(f"Sec. 3.1 measured: Statlog, L = {L}, P = {P}, median of {runs} run(s); priors: median of "
+                              f"{repeats}", 3)
+    for i, memory in enumerate(("full memory", "limited memory, 100 N tuples")):
+        curve(axes[0], i, t, seconds[:, i], f"{memory}: $T^{{{claims[3 * i][3][0]:.2f}}}$")
+        curve(axes[1], i, t, buffer[:, i] / 1e3, f"{memory}: $T^{{{claims[2 + 2 * i][3][0]:.2f}}}$")
+    for i, (x, y, name) in enumerate(((arms, by_N, "N arms (n = 100, g = 50)"), (tuples, by_n, "n tuples an arm (N = 2, g = 50)"),
+                                      (widths, by_g, "g features (N = 2, n = 100)"))):
+        curve(axes[2], i, x, 1000 * y, name)
+    axes[0].set(title="features, priors and posterior", xlabel="steps T", ylabel="seconds in learning phases so far")
+    axes[1].set(title="memory of the buffer", xlabel="steps T", ylabel="kB of tuples")
+    axes[2].set(title="priors of one phase, limited memory", xlabel="N, n or g", ylabel="milliseconds")
+    for axis in axes:
+        loglog(axis)
+    save(o, "complexity", {"T": t.tolist(), "columns": ["old features s", "train s", "priors s", "posteriors B", "buffer B"],
+                           "agents": ["full", "limited"], "runs": rows.tolist(), "sizes N, n, g": sizes,
+                           "priors s": times.tolist(), "claims": claims}, figure)
+
+
+# Sec. 3, 4: likelihood matching --------------------------------------------------------------------------------------
+
+REAL = "statlog", "mushroom", "adult", "covertype", "census", "epileptic", "jester", "financial"
+
+
+def capture(name, o, phases):
+    """What NeuralLinearTS passes to match_covariance in these learning phases, as (name, phase, arm, arguments)."""
+    problem = datasets.load(name, nlts.Config.L * max(phases), o.seed, o.data_dir)
+    N, calls, found, solver = problem.n_arms, 0, [], nlts.match_covariance
+
+    def record(*arguments):
+        nonlocal calls
+        phase, arm, calls = calls // N + 1, calls % N, calls + 1
+        if phase in phases and len(arguments[1]):
+            found.append((name, phase, arm, arguments))
+        return solver(*arguments)
+
+    agent = nlts.NeuralLinearTS(nlts.MLP(problem.dim, N, seed=o.seed), N, memory=100 * N, seed=o.seed)
+    nlts.match_covariance = record
+    try:
+        for context, rewards in zip(problem.contexts, problem.rewards):
+            arm = agent.act(context)
+            agent.update(context, arm, rewards[arm])
+    finally:
+        nlts.match_covariance = solver
+    return found
+
+
+def synthetic(rng, n, g, m=2000, dim=20):
+    """Arguments as an agent would have them: ReLU features that move a little, m tuples evicted."""
+    W, c = rng.normal(size=(g, dim)) / np.sqrt(dim), nlts.Config
+    b = rng.normal(size=(m + n, dim))
+    old, E_new = np.maximum(b @ W.T, 0), np.maximum(b[m:] @ (W + 0.1 * rng.normal(size=W.shape) / np.sqrt(dim)).T, 0)
+    Phi_old, E_old = c.lam * np.eye(g) + old[:m].T @ old[:m], old[m:]
+    s2 = np.sum(E_old.T * np.linalg.solve(Phi_old, E_old.T), axis=0)
+    anchor = nlts.transported_covariance(Phi_old, *nlts.transport(E_old, E_new), m, c.lam)
+    return E_new, s2, anchor, c.ridge, c.kappa
+
+
+def printed_sdp(E_new, s2, *_):
+    """Eq. (sigma_opt) as the paper states it: a sum of n trace terms. Neither ridge nor bounds: many solutions."""
+    import cvxpy as cp
+    S = cp.Variable((E_new.shape[1],) * 2, PSD=True)
+    misfits = [(cp.trace(np.outer(phi, phi) @ S) - s) ** 2 for phi, s in zip(E_new, s2)]
+    cp.Problem(cp.Minimize(sum(misfits))).solve()
+    return S.value
+
+
+SOLVERS = {"ours": lambda *a: nlts.match_covariance(*a),
+           "SCS": lambda *a: nlts.match_covariance_sdp(*a, solver="SCS"),
+           "Clarabel": lambda *a: nlts.match_covariance_sdp(*a, solver="CLARABEL"),
+           "as printed": printed_sdp}
+
+
+def stated_objective(E, s2, anchor, ridge, kappa, S):
+    """What match_covariance minimizes, written out; and the misfit alone, relative to s^2."""
+    K, variances = np.linalg.cholesky(anchor), lambda S: np.sum(E @ S * E, axis=1)
+    X, norm2 = np.linalg.solve(K, np.linalg.solve(K, S).T), variances(anchor)
+    misfit = variances(S) - s2.clip(norm2 / kappa, norm2 * kappa)
+    ridge_term = ridge * np.mean(norm2 ** 2) * np.sum((X - np.eye(len(X))) ** 2)
+    return float(misfit @ misfit + ridge_term), float(np.linalg.norm(misfit) / np.linalg.norm(s2))
+
+
+def time_solvers(arguments, names, repeats=3):
+    """{name: (seconds, objective, relative misfit, warnings)}; ours is timed before and after the others."""
+    result, ours = {}, []
+    for name in ["ours"] * repeats + [name for name in names if name != "ours"] + ["ours"] * repeats:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            start = time.perf_counter()
+            S = SOLVERS[name](*arguments)
+            seconds = time.perf_counter() - start
+        if name == "ours":
+            ours.append(seconds)
+        result[name] = [seconds, *stated_objective(*arguments, S), len(caught)]
+    result["ours"][0] = float(np.median(ours))
+    return result
+
+
+def matching(o):
+    """Eq. (sigma_opt): match_covariance against CVXPY on buffers of real runs, and its growth with n and g."""
+    phases, per_set, rounds = ((2,), 2, 1) if o.quick else ((2, 5, 9), 4, 3)
+    buffers, sets = [], REAL[:2] if o.quick else REAL
+    for i, name in enumerate(sets):
+        progress(i, len(sets), "capturing buffers")
+        try:
+            found = sorted(capture(name, o, phases), key=lambda buffer: len(buffer[3][1]))
+        except datasets.MissingData as error:
+            print(f"skipped {name}: {error}")
+            continue
+        picks = np.linspace(len(found) - 1, 0, per_set + 1).astype(int)[:-1] if len(found) > per_set else range(len(found))
+        buffers += [found[j] for j in picks]                             # the largest, and others evenly by size
+    time_solvers(synthetic(np.random.default_rng(0), 5, 5), SOLVERS)     # first calls are slow
+    results, names = [], [name for name in SOLVERS if not (o.quick and name == "Clarabel")]
+    for i, (name, phase, arm, arguments) in enumerate(buffers):
+        progress(i, len(buffers), "matching real buffers")
+        results.append({"data": name, "phase": phase, "arm": arm, "n": len(arguments[1]),
+                        **time_solvers(arguments, names, rounds)})
+    ours = np.array([row["ours"] for row in results])
+    print(f"{len(buffers)} real buffers (g = 50, n from {min(row['n'] for row in results)} to "
+          f"{max(row['n'] for row in results)}):")
+    table, ratios = [], {}
+    for name in names:
+        mine, theirs = zip(*[(row["ours"], row[name]) for row in results if name in row])
+        seconds, objective, misfit, inaccurate = np.array(theirs).T
+        ratios[name], gap = seconds / np.array(mine)[:, 0], objective / np.array(mine)[:, 1] - 1
+        table.append([name, len(theirs), f"{1000 * np.median(seconds):.2f} ms", f"{np.median(ratios[name]):.0f}",
+                      f"{ratios[name].min():.0f}", f"{gap.min():.1e}", f"{gap.max():.1e}", f"{np.median(misfit):.1e}",
+                      f"{inaccurate.sum():.0f}"])
+    print_table(["solver", "buffers", "median time", "times ours", "least", "objective over ours - 1: least", "most",
+                 "relative misfit", "warnings"], table)
+    print("as printed: no ridge, no bounds, another problem; one of many S that fit the buffer.\n")
+
+    curves, table = {}, []
+    for axis, sizes, patience in (("n", [(n, 50) for n in (20, 50, 100, 200, 500, 1000, 2000)], 1 if o.quick else 10),
+                                  ("g", [(100, g) for g in (10, 20, 50, 100, 200)], 0.2 if o.quick else 2)):
+        curves[axis], left = [], names
+        for i, (n, g) in enumerate(sizes):
+            progress(i, len(sizes), f"growth in {axis}")
+            row = time_solvers(synthetic(np.random.default_rng([o.seed, n, g]), n, g), left, rounds)
+            left = [name for name in left if name == "ours" or row[name][0] < patience]    # the next would take too long
+            curves[axis].append({"n": n, "g": g, **row})
+    fits = {}
+    for axis, rows in curves.items():
+        for name in names:
+            x, y = zip(*[(row[axis], row[name][0]) for row in rows if name in row])
+            fits[axis, name] = [growth(x, y, low) for low in (0, x[-1] / 10)] if len(x) > 2 else []
+            table.append([axis, name, *(f"{1000 * row[name][0]:.3g}" if name in row else "-" for row in rows),
+                          *[""] * (7 - len(rows)), *(f"{p:.2f} ± {e:.2f}" for p, e in fits[axis, name])])
+    print("Synthetic buffers, milliseconds; n = 20, 50, 100, 200, 500, 1000, 2000 at g = 50, and g = 10, 20, 50, 100, 200 at "
+          "n = 100. -: left out, too long.")
+    print_table(["in", "solver", *[""] * 7, "exponent", "of last decade"], [row + [""] * (11 - len(row)) for row in table])
+
+    fastest = np.min([ratios[name] for name in ("SCS", "Clarabel") if name in names], axis=0)
+    best = np.array([min(row[name][1] for name in ("SCS", "Clarabel") if name in row) for row in results])
+    excess, (p, e), (q, f) = np.max(ours[:, 1] / best - 1), *fits["n", "ours"]
+    print("\nGoals" + " (rough: Clarabel is left out)" * o.quick)
+    for goal, value, met in (
+            ("20 times faster than the fastest CVXPY, median", f"{np.median(fastest):.0f} times", np.median(fastest) >= 20),
+            ("3 times faster than it on every buffer", f"at least {fastest.min():.0f} times", fastest.min() >= 3),
+            ("objective as low as the best CVXPY's (1e-6)", f"at most {excess:+.1e} relative", excess <= 1e-6),
+            ("100 times faster than as printed, median", f"{np.median(ratios['as printed']):.0f} times, at least "
+             f"{ratios['as printed'].min():.0f}", np.median(ratios["as printed"]) >= 100),
+            ("time grows at most as n^1.5, n = 20 to 2000", f"n^{p:.2f} ± {e:.2f}", p <= 1.5),
+            ("  - its last decade alone, n = 200 to 2000", f"n^{q:.2f} ± {f:.2f}", q <= 1.5)):
+        print(f"  {goal:50}{value:30}{'met' if met else 'not met'}")
+
+    figure, axes = new_figure(f"Likelihood matching, Eq. (sigma_opt): {len(buffers)} buffers of real runs, and synthetic ones", 3)
+    for i, name in enumerate(names):
+        color, _, marker = STYLES[i]
+        x, y = zip(*[(row["n"], row[name][0]) for row in results if name in row])
+        axes[0].plot(x, y, linestyle="", marker=marker, color=color, ms=5, mfc="none", label=name)
+        for axis, rows in zip(axes[1:], curves.items()):
+            x, y = zip(*[(row[rows[0]], row[name][0]) for row in rows[1] if name in row])
+            power = f": ${rows[0]}^{{{fits[rows[0], name][0][0]:.1f}}}$" if fits[rows[0], name] else ""
+            curve(axis, i, x, y, name + power)
+    for axis, title, label in zip(axes, ("real buffers, g = 50", "synthetic, g = 50", "synthetic, n = 100"),
+                                  ("tuples of the arm, n", "tuples of the arm, n", "features, g")):
+        axis.set(title=title, xlabel=label, ylabel="seconds")
+        loglog(axis)
+    save(o, "matching", {"columns": ["seconds", "objective", "relative misfit", "warnings"], "real": results, **curves}, figure)
+
+
 # Speed --------------------------------------------------------------------------------------------------------------
 
 class Textbook:
@@ -653,6 +1095,9 @@ COMMANDS = {  # function, what it reproduces, how long on two cores, what it nee
     "table": (table, "the table of ten data sets", "90 min", "nothing for 3 data sets, downloads for the rest"),
     "amazon": (amazon, "the table of Sec. 4.3 (text)", "hours", "the Amazon reviews"),
     "wheel": (wheel, "table and figure of Appendix B", "15 min", "nothing"),
+    "sanity": (sanity, "Appendix C in numbers, and where its assumptions end", "1 min", "nothing"),
+    "complexity": (complexity, "Sec. 3.1 measured", "2 min", "nothing"),
+    "matching": (matching, "the SDP of Sec. 3: solvers compared", "15 min", "nothing; uses all data sets that are there"),
     "speed": (speed, "nothing in the paper: what a step and a phase cost", "1 min", "nothing"),
 }
 
@@ -662,8 +1107,8 @@ def parse(argv):
     parser = argparse.ArgumentParser(
         description="Reproduce the paper's figures and tables.", formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="commands:\n" + text_table(["", "reproduces", "two cores", "needs"], [[name, *row[1:]] for name, row in COMMANDS.items()])
-        + "\n\nexample: python experiments.py table --datasets statlog mushroom --runs 20 --jobs 2")
-    parser.add_argument("command", nargs="?", choices=COMMANDS, metavar="COMMAND", help="see below")
+        + "\n\nreadme copies the results in figures/ into README.md.\n\nexample: python experiments.py table --datasets statlog mushroom --runs 20 --jobs 2")
+    parser.add_argument("command", nargs="?", choices=[*COMMANDS, "readme"], metavar="COMMAND", help="see below")
     parser.add_argument("--runs", type=int, help="number of runs (default: as in the paper)")
     parser.add_argument("--steps", type=int, help="steps a run (default: as in the paper)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes (default: one a core, here %(default)s)")
@@ -687,13 +1132,50 @@ def parse(argv):
     return o
 
 
+class Tee:
+    """Standard output that is kept: a command's words are saved beside its numbers."""
+
+    def __init__(self, stream):
+        self.stream, self.text = stream, ""
+
+    def write(self, text):
+        """Print and keep."""
+        self.text += text
+        return self.stream.write(text)
+
+    def flush(self):
+        """Flush the real output."""
+        self.stream.flush()
+
+
+def readme(path=HERE / "README.md"):
+    """Put each results file that README.md names between its marks, so that no number there is typed by hand."""
+
+    def fill(match):
+        source = path.parent / match[1]
+        if not source.exists():
+            return match[0]
+        content = source.read_text().strip("\n")
+        content = content if source.suffix == ".md" else f"```\n{content}\n```"
+        return f"<!-- {match[1]} -->\n{content}\n<!-- end -->"
+
+    return re.sub(r"<!-- (figures/[\w./-]+) -->\n.*?<!-- end -->", fill, path.read_text(), flags=re.DOTALL)
+
+
 def main(argv=None):
     """Run one command."""
     o = parse(argv)
+    if o.command == "readme":
+        (HERE / "README.md").write_text(readme())
+        return
+    sys.stdout = tee = Tee(sys.stdout)
     try:
         COMMANDS[o.command][0](o)
     except datasets.DataError as error:
         sys.exit(str(error))
+    finally:
+        sys.stdout = tee.stream
+    (o.out / f"{o.command}.txt").write_text(tee.text)
 
 
 if __name__ == "__main__":

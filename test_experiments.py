@@ -212,7 +212,7 @@ def test_forgetting_writes_figure_and_numbers(tmp_path, instant, capsys):
     o = options(tmp_path, command="forgetting", runs=2, steps=850, algorithms=["linear", "no-prior"])
     experiments.forgetting(o)
     out = capsys.readouterr().out
-    assert "regret" in out and str(tmp_path / "forgetting.json") in out
+    assert "regret" in out and "forgetting.json" in out and "forgetting.png" in out
     data = json.loads((tmp_path / "forgetting.json").read_text())
     assert data["config"]["steps"] == 850 and set(data["algorithms"]) == {"linear", "no-prior"}
     for result in data["algorithms"].values():
