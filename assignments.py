@@ -24,6 +24,7 @@ import tempfile
 import tokenize
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from math import prod
@@ -48,38 +49,95 @@ class Assignment:
 
 ASSIGNMENTS = {
     "blr": Assignment(
-        "the posterior of one arm, exact and sound after 100,000 updates", "Sec. 2, Eqs. (posterior) and (BLR)",
+        "the posterior of one arm, kept exact over 100,000 updates", "Sec. 2, Eqs. (posterior) and (BLR)",
         ("BayesianLinearRegression.update", "BayesianLinearRegression.restart", "BayesianLinearRegression.predict"), 3,
-        "Show first, on paper, that one more row below F and a QR decomposition are all of Eq. (BLR). Bad input must be "
-        "a ValueError that names the argument and leaves the posterior as it was; `_array` helps."),
+        "Show first, on paper, that one more row below F and a QR decomposition are all of Eq. (BLR). Bad input must\n"
+        "be a ValueError that names the argument and leaves the posterior as it was; `_array` helps."),
     "thompson": Assignment(
         "sampling from the posterior, and Algorithm 1", "Sec. 2 and Algorithm 1; Sec. 3, 2",
         ("BayesianLinearRegression.sample", "LinearTS._choose", "LinearTS._observe"), 2,
-        "F holds a square root of the precision, not of the covariance. Which triangular system turns a standard normal "
-        "vector into one of covariance B^-1? The paper prints nu where nu^2 is meant: decide which is inverse gamma."),
+        "F holds a square root of the precision, not of the covariance. Which triangular system turns a standard\n"
+        "normal vector into one of covariance B^-1? And which is inverse gamma, nu or nu^2? The paper prints both."),
     "buffer": Assignment(
         "a replay buffer of limited size that forgets the oldest tuple of the played arm", "Sec. 3, 3",
         ("ReplayBuffer.add", "ReplayBuffer.rows_of", "ReplayBuffer.minibatch"), 2,
-        "The tests compare it with a plain list, step by step, and print the shortest sequence of calls that goes wrong. "
-        "What is stored and what is given out are copies."),
+        "The tests compare it with a plain list, step by step, and print the shortest sequence of calls that goes\n"
+        "wrong. What is stored and what is given out are copies."),
     "invertible": Assignment(
-        "the analytical prior, and why it recovers the regression on all data", "Sec. 3, discussion; Appendix C, Eqs. "
-        "(mu_sol) and (sdp_sol)", ("invertible_prior",), 2,
-        "Derive it with observations as rows: the paper's E_phi and E_phi_old do not conform as printed. Then prove that "
-        "prior and buffer together give the posterior of all data, and read the test that checks just that."),
+        "the analytical prior, and why it recovers the regression on all data",
+        "Sec. 3, discussion; Appendix C, Eqs. (mu_sol) and (sdp_sol)", ("invertible_prior",), 2,
+        "Derive it with observations as rows: the paper's E_phi and E_phi_old do not conform as printed. Then prove\n"
+        "that prior and buffer together give the posterior of all data, and read the test that checks just that."),
     "matching": Assignment(
-        "likelihood matching as a semidefinite program, then its fast solver in the dual", "Sec. 3, 4.1 and 4.2, Eqs. "
-        "(mu_prior) and (sigma_opt)", ("match_mean", "match_covariance_sdp", "match_covariance"), 8,
-        "Write the program in CVXPY first: it is the oracle of the fast solver. Eq. (sigma_opt) has many solutions; the "
-        "docstring says which one is wanted. Derive theta(y) and its gradient before you write Newton's method."),
+        "likelihood matching as a semidefinite program, then its fast solver in the dual",
+        "Sec. 3, 4.1 and 4.2, Eqs. (mu_prior) and (sigma_opt)",
+        ("match_mean", "match_covariance_sdp", "match_covariance"), 8,
+        "Write the program in CVXPY first: it is the oracle of the fast solver. Eq. (sigma_opt) has many solutions;\n"
+        "the docstring says which one is wanted. Derive theta(y) and its gradient before you write Newton's method."),
     "limited": Assignment(
-        "the whole of Algorithm 2: likelihood matching against catastrophic forgetting", "Sec. 3, and Algorithm 2 in "
-        "Appendix A", ("transport", "forgotten", "transported_covariance", "NeuralLinearTS._choose",
-                       "NeuralLinearTS._observe", "NeuralLinearTS.learn", "NeuralLinearTS.buffer_features",
-                       "NeuralLinearTS.compute_priors"), 5,
-        "Keep the order of the pseudo code: the old features are gone once the network is trained. No tuple may count "
-        "twice: what the prior carries over is what left the buffer."),
+        "the whole of Algorithm 2: likelihood matching against catastrophic forgetting",
+        "Sec. 3, and Algorithm 2 in Appendix A",
+        ("transport", "forgotten", "transported_covariance", "NeuralLinearTS._choose", "NeuralLinearTS._observe",
+         "NeuralLinearTS.learn", "NeuralLinearTS.buffer_features", "NeuralLinearTS.compute_priors"), 5,
+        "Keep the order of the pseudo code: the old features are gone once the network is trained. No tuple may\n"
+        "count twice: what the prior carries over is what left the buffer."),
 }
+
+README = """# Assignment: {name}
+
+Fill in the functions of `nlts.py` that raise NotImplementedError. Docstrings and comments are hints; all else in the
+file is given and right, its imports too. Set up once (Python 3.11 or newer):
+
+    python -m pip install -r requirements.txt
+
+{parts}
+## Good to know
+
+`python -m pytest` also runs the tests of earlier parts; they pass from the start. A failing test prints the case that
+fails: write `@example(...)` of hypothesis above the test to see it again. You are graded by the same tests on other
+random cases, with our version of everything that was not yours to write. You may add helper functions and import
+{imports}. Do not rename anything.
+"""
+PART = """## {part}: {a.goal}
+
+Read: {a.reads}. Time: about {a.hours} hours. Write:
+
+{functions}
+
+{a.task}
+
+Check your work with
+
+    python -m pytest -m {part}
+
+Now every test fails. You are done when it ends in `{cases} passed`.
+"""
+HUNT = """# Bug hunt
+
+One place in `nlts.py` is wrong. The symptom: {symptom}.
+`symptom.png` and `symptom.txt` show it. Set up once (Python 3.11 or newer): `python -m pip install -r requirements.txt`
+
+1. Find the line, with the paper beside you. Docstrings and comments are right.
+2. Say which equation or line of pseudo code it breaks, and why the symptom follows.
+3. Mend it. `python symptom.py` repeats the experiment in seconds and must end in `All numbers are as expected.`
+4. Write a test that fails with the bug and passes without.
+"""
+SYMPTOM = '''"""Repeat the experiment with nlts.py as it is now, beside the numbers that a right program gives."""
+import json
+from pathlib import Path
+
+import numpy as np
+
+import nlts
+
+
+{experiment}
+
+{table}
+
+expected = json.loads(Path(__file__).with_name("symptom.json").read_text())
+print(table(expected, {name}(nlts)))
+'''
 
 
 @cache
@@ -102,8 +160,8 @@ def tests_of(name):
     named = {test.partition("[")[0] for test in BUGS[name].caught_by} if name in BUGS else ()
     for node in ast.parse((HERE / "test_nlts.py").read_text()).body:
         marks = [ast.unparse(mark) for mark in getattr(node, "decorator_list", ())]
-        part = next((part for part in parts if f"pytest.mark.{part}" in marks or getattr(node, "name", None) in named), None)
-        if part:
+        own = [part for part in parts if f"pytest.mark.{part}" in marks or getattr(node, "name", None) in named]
+        for part in own:
             cases = [len(mark.args[1].elts) for mark in node.decorator_list if "parametrize" in ast.unparse(mark)]
             tests.append((node.name, (part, prod(cases))))
     return dict(sorted(tests, key=lambda test: parts.index(test[1][0])))
@@ -167,24 +225,14 @@ def new_folder(out, files):
 
 def make(name, out):
     """The folder of one assignment, or of all six."""
-    parts, source = parts_of(name), SOURCE.read_text()
-    seen = list(ASSIGNMENTS)[:list(ASSIGNMENTS).index(parts[-1]) + 1]                  # own and earlier tests
-    config = (HERE / "pyproject.toml").read_text().replace("--strict-markers", f"--strict-markers -m '{' or '.join(seen)}'")
-    text = [(f"# Assignment: {name}\n\nFill in the functions of `nlts.py` that raise NotImplementedError. Docstrings and "
-             "comments are hints; all else in the\nfile is given and right, its imports too. Set up once: `python -m pip "
-             "install -r requirements.txt` (Python 3.11 or\nnewer).")]
-    for part in parts:
-        a, cases = ASSIGNMENTS[part], sum(n for _, n in tests_of(part).values())
-        functions = "\n".join(f"- `{f}`" for f in a.writes)
-        text.append(f"## {part}: {a.goal}\n\nRead: {a.reads}. Time: about {a.hours} hours. Write:\n\n{functions}\n\n{a.task}\n\n"
-                    f"Check with\n\n    python -m pytest -m {part}\n\nNow every test fails; you are done when it ends in "
-                    f"`{cases} passed`.")
-    text.append("## Good to know\n\n`python -m pytest` also runs the tests of earlier parts, which build nothing on yours. "
-                "A failing test prints a falsifying\nexample: write `@example(...)` of hypothesis above the test to see it again. "
-                "You are graded by the same tests on other\nrandom cases, with our version of everything that was not yours to "
-                f"write; you may add helper functions and import\n{', '.join(sorted(EXTRA_IMPORTS))}. Do not rename anything.\n")
+    parts = parts_of(name)
+    seen = " or ".join(list(ASSIGNMENTS)[:list(ASSIGNMENTS).index(parts[-1]) + 1])       # its own and earlier tests
+    config = (HERE / "pyproject.toml").read_text().replace("--strict-markers", f"--strict-markers -m '{seen}'")
+    texts = [PART.format(part=part, a=ASSIGNMENTS[part], cases=sum(n for _, n in tests_of(part).values()),
+                         functions="\n".join(f"- `{f}`" for f in ASSIGNMENTS[part].writes)) for part in parts]
+    readme = README.format(name=name, parts="\n".join(texts), imports=", ".join(sorted(EXTRA_IMPORTS)))
     copies = {file: (HERE / file).read_text() for file in ("test_nlts.py", "conftest.py", "requirements.txt")}
-    return new_folder(out, copies | {"nlts.py": blank(source, writes_of(name)), "README.md": "\n\n".join(text),
+    return new_folder(out, copies | {"nlts.py": blank(SOURCE.read_text(), writes_of(name)), "README.md": readme,
                                      "pyproject.toml": f'{config}\n[tool.nlts]\nassignment = "{name}"\n'})
 
 
@@ -326,7 +374,7 @@ BUGS = {
         "np.linalg.eigh(arm.Phi - E_old.T @ E_old)", "np.linalg.eigh(arm.Phi)",
         ("test_what_is_carried_over_is_exactly_what_left_the_buffer",
          "test_if_training_changes_no_feature_the_posterior_stays"),
-        "Sec. 3, 4.2", "the agent gets more certain with every learning phase than its data allow", phases),
+        "Sec. 3, 4.2", "after learning phases the agent is more certain than its data allow", phases),
     "overwritten-old-features": Bug(
         "E_new, c = self.buffer_features(), self.config",
         "E_new = E_old = self.buffer_features()\n        c = self.config",
@@ -335,7 +383,8 @@ BUGS = {
     "aliased-prior": Bug(
         'self._set_prior(_array("Phi0", Phi0, (g, g)), _array("mu0", mu0, (g,)), a, b)',
         "self._set_prior(Phi0, mu0, a, b)",
-        ("test_restart_takes_prior_and_rows_and_leaves_a_and_b", "test_no_state_is_shared_between_arms_phases_or_agents"),
+        ("test_restart_takes_prior_and_rows_and_leaves_a_and_b",
+         "test_no_state_is_shared_between_arms_phases_or_agents"),
         "Algorithm 2", "the prior mean changes although no prior was computed", frozen_prior),
     "stale-mean": Bug(
         "arm.restart(Phi0, mu0, E_new[i], r)", "arm.mu_hat, _ = arm.mu_hat, arm.restart(Phi0, mu0, E_new[i], r)",
@@ -385,21 +434,12 @@ def import_source(source, name):
 
 def hunt(name, out):
     """The folder of a bug hunt. Neither the bug's name nor the right line is in it."""
-    experiment = BUGS[name].experiment
-    expected, actual = (experiment(import_source(source, "nlts_here")) for source in (SOURCE.read_text(), with_bug(name)))
-    script = ('"""Run the experiment with nlts.py as it is now, beside the numbers that a right program gives."""\n'
-              "import json\nfrom pathlib import Path\n\nimport numpy as np\n\nimport nlts\n\n\n"
-              f"{inspect.getsource(experiment)}\n\n{inspect.getsource(table)}\n\n"
-              'expected = json.loads(Path(__file__).with_name("symptom.json").read_text())\n'
-              f"print(table(expected, {experiment.__name__}(nlts)))\n")
-    readme = (f"# Bug hunt\n\nOne place in `nlts.py` is wrong. The symptom: {BUGS[name].symptom}.\n"
-              "`symptom.png` and `symptom.txt` show it.\n\n1. Find the line, with the paper beside you. Docstrings and "
-              "comments are right.\n2. Say which equation or line of pseudo code it breaks, and why the symptom follows.\n"
-              "3. Mend it. `python symptom.py` runs the experiment again (seconds) and must end in `All numbers are as "
-              "expected.`\n4. Write a test that fails with the bug and passes without.\n\nSet up once: `python -m pip install -r "
-              "requirements.txt` (Python 3.11 or newer).\n")
-    out = new_folder(out, {"nlts.py": with_bug(name), "symptom.py": script, "symptom.json": json.dumps(expected, indent=1),
-                           "symptom.txt": table(expected, actual) + "\n", "README.md": readme,
+    experiment, source = BUGS[name].experiment, with_bug(name)
+    expected, actual = (experiment(import_source(text, "nlts_here")) for text in (SOURCE.read_text(), source))
+    script = SYMPTOM.format(experiment=inspect.getsource(experiment), table=inspect.getsource(table),
+                            name=experiment.__name__)
+    out = new_folder(out, {"nlts.py": source, "symptom.py": script, "symptom.json": json.dumps(expected, indent=1),
+                           "symptom.txt": table(expected, actual) + "\n", "README.md": HUNT.format(**vars(BUGS[name])),
                            "requirements.txt": (HERE / "requirements.txt").read_text()})
     picture(expected, actual, out / "symptom.png")
     return out
@@ -407,30 +447,37 @@ def hunt(name, out):
 
 # Grading: the student's functions, our tests and everything else ours, in a process of their own ----------------------
 
-EXTRA_IMPORTS = {"math", "functools", "itertools", "collections", "typing"}
+EXTRA_IMPORTS = {"__future__", "math", "functools", "itertools", "collections", "typing"}
 OUT_OF_BOUNDS = {"os", "sys", "open", "eval", "exec", "compile", "globals", "__import__", "__builtins__"}
-PARSING = Lock()                                                         # a parser that fails in one thread upsets others
+PARSING = Lock()                                                         # a parser that fails upsets other threads
 
 
-def check(own, reference):
+def imports(tree):
+    """(what is imported, the name it gets, the line) for each import in a tree."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            source = "" if isinstance(node, ast.Import) else "." * node.level + f"{node.module or ''}."
+            yield from ((source + alias.name, alias.asname or alias.name, node.lineno) for alias in node.names)
+
+
+def check(source, reference, writes):
     """A ValueError if the student's own code imports or touches what no solution needs: a fence, not a prison."""
-    def imports(tree):
-        for node in ast.walk(tree):
-            if isinstance(node, (ast.Import, ast.ImportFrom)):
-                source = "" if isinstance(node, ast.Import) else "." * node.level + f"{node.module or ''}."
-                yield from ((f"{source}{alias.name}", alias.asname or alias.name, node.lineno) for alias in node.names)
-
+    tree, given = ast.parse(source), definitions(reference).keys() - set(writes)
+    for owner in [tree, *(node for node in tree.body if isinstance(node, ast.ClassDef))]:
+        prefix = "" if owner is tree else f"{owner.name}."
+        owner.body = [node for node in owner.body if prefix + getattr(node, "name", "") not in given]
     allowed = {name.split(".")[0] for name, _, _ in imports(ast.parse(reference))} | EXTRA_IMPORTS
-    for name, _, line in imports(own):
+    for name, _, line in imports(tree):
         if name.split(".")[0] not in allowed:
             raise ValueError(f"line {line} imports {name}; allowed are {', '.join(sorted(allowed))}")
-    modules = {bound for _, bound, _ in imports(own)}
-    for node in ast.walk(own):
+    modules = {bound for _, bound, _ in imports(tree)}
+    for node in ast.walk(tree):
         name = getattr(node, "id", getattr(node, "attr", None))
         if name in OUT_OF_BOUNDS and (isinstance(node, ast.Name) or name in ("os", "sys")):
             raise ValueError(f"line {node.lineno} uses {name}, which no solution needs")
-        if isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del)) and (text := ast.unparse(node)).split(".")[0] in modules:
-            raise ValueError(f"line {node.lineno} changes {text}, which is not yours")
+        changed = isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load) and ast.unparse(node)
+        if changed and changed.split(".")[0] in modules:
+            raise ValueError(f"line {node.lineno} changes {changed}, which is not yours")
 
 
 def judge():
@@ -442,7 +489,10 @@ def judge():
     import sys
     import traceback
 
+    import conftest  # noqa: F401  (registers the profile "default")
     import pytest
+    from hypothesis import Phase, settings
+    settings.register_profile("judge", settings.get_profile("default"), phases=[Phase.generate, Phase.shrink])
     job = json.load(sys.stdin)
     out, null = os.fdopen(os.dup(1), "w", buffering=1), os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):                                             # the student's prints go nowhere
@@ -461,8 +511,9 @@ def judge():
             return f"{type(error).__name__}: {error}"[:300]
         if isinstance(error, NotImplementedError):
             return f"{last.name} is not written yet"
-        notes = re.sub(r"#.*|state\.(same|teardown)\(\)|<state machine>", "", "\n".join(getattr(error, "__notes__", ())))
-        case = re.search(r"(?:Failing test case|Falsifying example): (?:test_\w+\()?(.*?)(?:Explanation:|\Z)", notes, re.DOTALL)
+        notes = "\n".join(getattr(error, "__notes__", ()))
+        notes = re.sub(r"#.*|state\.(same|teardown)\(\)|<state machine>", "", notes)
+        case = re.search(r"(?:Failing test case|Falsifying example): (?:test_\w+\()?(.*)", notes, re.DOTALL)
         case = " ".join(case[1].split()).removesuffix(", )") if case else ""
         text = " ".join(str(error).split())
         if arrays := re.search(r"ACTUAL: (.*) DESIRED: (.*)", text):
@@ -500,33 +551,31 @@ def judge():
             self.tell(end=int(exitstatus))
 
     tests = [f"test_nlts.py::{test}" for test in job["tests"]]
-    pytest.main([*tests, "-s", "-p", "no:cacheprovider", f"--hypothesis-seed={job['seed']}"], plugins=[Recorder()])
+    options = ["-s", "-p", "no:cacheprovider", "--hypothesis-profile=judge", f"--hypothesis-seed={job['seed']}"]
+    pytest.main([*tests, *options], plugins=[Recorder()])
 
 
 def run(source, tests, seed, limit):
     """Run tests on this nlts.py in a child process: {test: (passed, words)}, or a ValueError with what broke it."""
-    key = secrets.token_hex(16)
-    with tempfile.TemporaryDirectory() as home:
-        files = {file: (HERE / file).read_text() for file in ("test_nlts.py", "conftest.py", "pyproject.toml")}
-        files |= {"nlts.py": source, "judge.py": inspect.getsource(judge) + "\n\njudge()\n"}
+    key, late = secrets.token_hex(16), False
+    files = {file: (HERE / file).read_text() for file in ("test_nlts.py", "conftest.py", "pyproject.toml")}
+    files |= {"nlts.py": source, "judge.py": inspect.getsource(judge) + "\n\njudge()\n"}
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
         for name, text in files.items():
-            (Path(home) / name).write_text(text)
+            (Path(home) / name).write_text(text, encoding="utf-8")
         environment = {"PATH": os.environ.get("PATH", ""), "HOME": home, "TMPDIR": home, "OMP_NUM_THREADS": "1",
-                       "PYTHONDONTWRITEBYTECODE": "1", "PYTHONIOENCODING": "utf-8"}
-        child = subprocess.Popen([sys.executable, "judge.py"], cwd=home, env=environment, start_new_session=True,
-                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        late = False
-        try:
-            out = child.communicate(json.dumps({"key": key, "tests": list(tests), "seed": seed}).encode(), limit)[0]
-        except subprocess.TimeoutExpired:
-            late = True
-        try:
-            os.killpg(child.pid, signal.SIGKILL)                         # whatever the student started
-        except ProcessLookupError:
-            pass
-        if late:
-            out = child.communicate()[0]
-    records = [json.loads(line) for line in out.decode().splitlines() if line.startswith(f'{{"key": "{key}"')]
+                       "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUTF8": "1"}  # no CI: the seed decides, not the profile
+        with subprocess.Popen([sys.executable, "judge.py"], cwd=home, env=environment, start_new_session=True,
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
+            try:
+                out = child.communicate(json.dumps({"key": key, "tests": list(tests), "seed": seed}).encode(), limit)[0]
+            except subprocess.TimeoutExpired as error:
+                out, late = error.stdout or b"", True
+            finally:
+                with suppress(ProcessLookupError):
+                    os.killpg(child.pid, signal.SIGKILL)                 # whatever the student started, too
+    lines = out.decode(errors="replace").split("\n")[:-1]
+    records = [json.loads(line) for line in lines if line.startswith(f'{{"key": "{key}"')]
     at = next((f" in {record['at']}" for record in reversed(records) if "at" in record), " when nlts.py was imported")
     if late:
         raise ValueError(f"no end after {limit:g} seconds{at}")
@@ -557,8 +606,8 @@ def grade(folder, seed, limit, name=None):
             result["of"] = len(tests)
             if not path.is_file() or path.is_symlink() or path.stat().st_size > 10 ** 6:
                 raise ValueError("expected nlts.py, a plain file of at most 1 MB")
-            source = overlay(path.read_text(), reference, writes)
-            check(ast.parse(blank(source, [f for f in definitions(reference) if f not in writes])), reference)
+            source = overlay(path.read_text(encoding="utf-8-sig"), reference, writes)
+            check(source, reference, writes)
         for test, (passed, says) in run(source, tests, seed, limit).items():
             task = {"part": tests[test][0], "task": test.removeprefix("test_").replace("_", " ")}
             result["tasks"].append(task | {"points": int(passed), "of": 1, "says": says})

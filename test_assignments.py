@@ -1,4 +1,4 @@
-"""The classroom works: blanks fail exactly their own tests, every planted bug is caught, and no submission stops the grader."""
+"""The classroom works: blanks fail exactly their own tests, planted bugs are caught, nothing stops the grader."""
 import ast
 import io
 import itertools
@@ -25,8 +25,8 @@ def tests():
     profile = settings.get_current_profile_name()
     settings.register_profile("short", settings.get_profile("ci"), max_examples=10, phases=[Phase.generate])
     settings.load_profile("short")
-    source = (assignments.HERE / "test_nlts.py").read_text()
-    yield assignments.import_source(source.replace("100_000", "1000").replace("max_examples=60", "max_examples=30"), "short_tests")
+    source = (assignments.HERE / "test_nlts.py").read_text().replace("100_000", "1000")
+    yield assignments.import_source(source.replace("max_examples=60", "max_examples=30"), "short_tests")
     settings.load_profile(profile)
 
 
@@ -81,7 +81,7 @@ def test_a_hunt_has_a_symptom_and_no_key(tmp_path, capsys):
     text = "\n".join(p.read_text() for p in out.iterdir() if p.suffix != ".png")
     assert BUGS[name].right not in text and BUGS[name].wrong in text and "BUGS" not in text
     assert not any(word in text for bug in BUGS for word in (f'"{bug}"', f"# {bug}", *BUGS[bug].caught_by))
-    (out / "nlts.py").write_text(REFERENCE)                               # mended, as is the nlts that symptom.py imports here
+    (out / "nlts.py").write_text(REFERENCE)                               # mended, as is what symptom.py imports here
     runpy.run_path(str(out / "symptom.py"))
     assert capsys.readouterr().out.endswith("All numbers are as expected.\n")
     assert assignments.main(["grade", str(out), "--name", name, "--seed", "1"]) == 0
@@ -125,22 +125,21 @@ def test_blanks_keep_the_hints_and_lose_the_solution(name):
     comments = [[t.string for t in tokenize.generate_tokens(io.StringIO(source).readline) if t.type == tokenize.COMMENT]
                 for source in (REFERENCE, blank)]
     assert comments[0] == comments[1]
-    assert assignments.overlay(blank, REFERENCE, ()) == REFERENCE         # with the bodies put back, which pass all tests
+    assert assignments.overlay(blank, REFERENCE, ()) == REFERENCE         # put back, they pass all tests
 
 
 def test_a_folder_stands_alone(tmp_path, capsys):
     """The real thing: its own tests fail, earlier ones pass, later ones are deselected, nothing else is needed."""
     out = tmp_path / "thompson"
-    make = subprocess.run([sys.executable, assignments.__file__, "make", "thompson", "--out", out], capture_output=True, check=False)
-    assert make.returncode == 0
+    subprocess.run([sys.executable, assignments.__file__, "make", "thompson", "--out", out], check=True)
     assert {p.name for p in out.iterdir()} == {"nlts.py", "test_nlts.py", "conftest.py", "pyproject.toml",
                                                "requirements.txt", "README.md"}
-    run = subprocess.run([sys.executable, "-m", "pytest", "-rpf", "--tb=no", "-k", "not 100000", "-p", "no:cacheprovider"],
-                         cwd=out, capture_output=True, text=True, check=False)
-    told = {word: {line.split("::")[1].split("[")[0].split(" ")[0] for line in run.stdout.splitlines() if line.startswith(word)}
-            for word in ("PASSED", "FAILED")}
-    mine, earlier = ({test for test in assignments.tests_of(part) if "100000" not in test} for part in ("thompson", "blr"))
-    assert told == {"PASSED": earlier, "FAILED": mine}
+    pytest_run = [sys.executable, "-m", "pytest", "-rpf", "--tb=no", "-k", "not 100000", "-p", "no:cacheprovider"]
+    run = subprocess.run(pytest_run, cwd=out, capture_output=True, text=True, check=False)
+    for word, part in (("PASSED", "blr"), ("FAILED", "thompson")):
+        told = [line.split("::")[1] for line in run.stdout.splitlines() if line.startswith(word)]
+        wanted = {test for test in assignments.tests_of(part) if "100000" not in test}
+        assert {line.split("[")[0].split(" ")[0] for line in told} == wanted
     readme = (out / "README.md").read_text()
     assert "python -m pytest -m thompson" in readme and "Algorithm 1" in readme
     assert f"`{sum(n for _, n in assignments.tests_of('thompson').values())} passed`" in readme
@@ -160,16 +159,14 @@ def test_the_list_names_everything(capsys):
 SOLVED = "    A = np.linalg.lstsq(E_old, E_new, rcond=None)[0].T\n"
 BLANK = assignments.blank(REFERENCE, ASSIGNMENTS["invertible"].writes)
 SUBMISSIONS = {                                                          # source, points of 2, and words of the reason
-    "right": (REFERENCE, 2, ""),
-    "helper": (REFERENCE.replace(SOLVED, "    A = solution(E_old, E_new)\n") +
+    "right": (REFERENCE.replace(SOLVED, "    A = solution(E_old, E_new)\n") +
                "\n\ndef solution(x, y):\n    import math\n    print('\\0' * int(math.pi * 1e6))\n"
-               "    return np.linalg.lstsq(x, y, rcond=None)[0].T\n\n\ndef _array(*anything):\n    return None\n", 2, ""),
+               "    return np.linalg.lstsq(x, y, rcond=None)[0].T\n\n\ndef _array(*anything):\n    return 0\n", 2, ""),
     "blank": (BLANK, 0, "invertible_prior is not written yet"),
     "wrong": (REFERENCE.replace(SOLVED, SOLVED.replace(".T", "")), 0, "for seed="),
     "exits": (REFERENCE + "\nraise SystemExit(0)\n", 0, "SystemExit"),
-    "cannot be imported": (REFERENCE + "\nnp.no_such_function()\n", 0, "no_such_function"),
-    "crashes": (REFERENCE.replace(SOLVED, "    np.lib.stride_tricks.as_strided(E_old, (9,), (2 ** 40,)).sum()\n" + SOLVED), 0,
-                "broke off in test_"),
+    "crashes": (REFERENCE.replace(SOLVED, SOLVED + "    np.lib.stride_tricks.as_strided(A, (9,), (2 ** 40,)).sum()\n"),
+                0, "broke off in test_"),
     "odd import": ("import antigravity\n" + REFERENCE, 0, "line 1 imports antigravity"),
     "odd import inside": (REFERENCE.replace(SOLVED, "    from pytest import skip\n" + SOLVED), 0, "imports pytest"),
     "system": (REFERENCE.replace(SOLVED, "    os._exit(0)\n" + SOLVED), 0, "uses os"),
@@ -191,12 +188,12 @@ def submission(folder, source, name="invertible"):
 
 def test_thirty_folders_of_all_kinds_are_graded_in_one_call(tmp_path, capsys):
     folders = [submission(tmp_path / name.replace(" ", "-"), source) for name, (source, _, _) in SUBMISSIONS.items()]
-    folders += [submission(tmp_path / f"noise{i}", bytes(range(i, 200))) for i in range(12)]
+    folders += [submission(tmp_path / f"noise{i}", bytes(range(i, 200))) for i in range(14)]
     folders += [submission(tmp_path / "unknown", REFERENCE, "swimming"), str(tmp_path / "nowhere"), str(tmp_path)]
     (tmp_path / "right" / "grade.json").symlink_to(tmp_path / "precious")
     assert len(folders) == 30 and assignments.main(["grade", *folders, "--seed", "3"]) == 1
     text = capsys.readouterr().out
-    assert "2 of 30 with full marks (--seed 3)" in text and "nowhere: None 0/0 points: " in text
+    assert "1 of 30 with full marks (--seed 3)" in text and "nowhere: None 0/0 points: " in text
     for name, (_, points, reason) in SUBMISSIONS.items():
         result = json.loads((tmp_path / name.replace(" ", "-") / "grade.json").read_text())
         says = [result["reason"] or "", *(task["says"] for task in result["tasks"])]
@@ -206,7 +203,7 @@ def test_thirty_folders_of_all_kinds_are_graded_in_one_call(tmp_path, capsys):
 
 
 LOOP = REFERENCE.replace(SOLVED, "    while True:\n        print(E_old)\n")
-RARE = REFERENCE.replace(SOLVED, SOLVED + "    A = A * (1 + (0.9 < E_old[0, 0] < 1))\n")    # a mistake that shows in few cases
+RARE = REFERENCE.replace(SOLVED, SOLVED + "    A = A * (1 + (0.9 < E_old[0, 0] < 1))\n")    # wrong in few cases
 TESTS = ["test_analytical_prior_solves_both_matching_equations"]
 REPORT = [{"test": TESTS[0], "passed": True, "says": ""}, {"end": 0}]
 FORGED = f"""{REFERENCE}
