@@ -186,13 +186,13 @@ def run_task(task):
     return lines
 
 
-def run_anywhere(folder, task):
-    """run_task in a process that has not imported this file, as a Dask worker: needs nothing but its arguments."""
+def run_anywhere(folder, function, task):
+    """A function of this file in a process that has not imported it, as a Dask worker: needs only its arguments."""
     import sys
     if folder not in sys.path:
         sys.path.insert(0, folder)
     import experiments
-    return experiments.run_task(task)
+    return getattr(experiments, function)(task)
 
 
 # Tasks and results files --------------------------------------------------------------------------------------------
@@ -256,7 +256,7 @@ def execute(o, name, tasks, runs):
     total = sum(len(task["runs"]) for task in todo)
     if todo:
         with executor(o) as pool, open(path, "a") as file:
-            futures = [pool.submit(run_anywhere, str(HERE), task) for task in todo]
+            futures = [pool.submit(run_anywhere, str(HERE), "run_task", task) for task in todo]
             progress(0, total)
             try:
                 for future in as_completed(futures):
@@ -293,7 +293,8 @@ def save(o, name, data, figure=None):
     o.out.mkdir(parents=True, exist_ok=True)
     path = o.out / f"{name}.json"
     part = path.with_suffix(".json.part")
-    part.write_text(json.dumps({"config": {"command": o.command, "seed": o.seed, "quick": o.quick}, **data}) + "\n")
+    config = {"command": o.command, "seed": o.seed, "quick": o.quick}
+    part.write_text(json.dumps({"config": config, **data}, separators=(",", ":")) + "\n")
     os.replace(part, path)
     print(f"\nnumbers: {os.path.relpath(path)}")
     if figure is not None:
@@ -990,6 +991,90 @@ def matching(o):
     save(o, "matching", {"columns": ["seconds", "objective", "relative misfit", "warnings"], "real": results, **curves}, figure)
 
 
+# What the covariance prior should be near to ------------------------------------------------------------------------
+
+TRANSPORTED = nlts.transported_covariance
+ANCHORS = {  # the anchor of match_covariance in place of nlts.transported_covariance, and other hyperparameters
+    "transported, lam I apart (the default)": (None, {}),
+    "- followed closely: ridge 1e-4": (None, {"ridge": 1e-4}),
+    "- anchor only, no matching": (None, {"kappa": 1.0}),
+    "transported with lam I": (lambda Phi, A, C, m, lam: TRANSPORTED(Phi, A, C, m, 0.0), {}),
+    "the old covariance": (lambda Phi, A, C, m, lam: np.linalg.inv(Phi), {}),
+    "none: minimum norm": (lambda Phi, A, C, m, lam: None, {}),
+}
+
+
+def anchor_run(task):
+    """One run with one of ANCHORS: its reward, and the error of log s^2 on the contexts that left the buffer.
+
+    The reference is what full memory would say under the same features: (lam I + sum of phi phi')^-1 over the tuples
+    of the arm that are no longer in the buffer. Mean over arms and learning phases of mean |difference|, and of it.
+    """
+    torch.set_num_threads(1)
+    anchor, hyper = ANCHORS[task["anchor"]]
+    seed = run_seed("anchors", task["dataset"], task["run"], task["seed"])
+    problem = datasets.load(task["dataset"], task["steps"], seed, task["data_dir"])
+    N, errors, seen = problem.n_arms, [], [[] for _ in range(problem.n_arms)]
+    agent, earned = nlts.NeuralLinearTS(nlts.MLP(problem.dim, N, seed=seed), N, MEMORY * N, seed=seed, **hyper), 0.0
+    agent.learn = lambda: None
+    try:
+        nlts.transported_covariance = anchor or TRANSPORTED
+        for t, context in enumerate(problem.contexts):
+            arm = agent.act(context)
+            earned += problem.rewards[t, arm]
+            seen[arm].append(context)
+            agent.update(context, arm, problem.rewards[t, arm])
+            if (t + 1) % agent.config.L == 0:
+                E_old = agent.buffer_features()
+                train_together([agent])
+                agent.compute_priors(E_old)
+                for i, arm in enumerate(agent.arms):
+                    left = np.array(seen[i][:len(seen[i]) - len(E_old[i])])
+                    if len(left) >= 5:
+                        phi = nlts.last_layer_activations(agent.network, left)
+                        precision = agent.config.lam * np.eye(phi.shape[1]) + phi.T @ phi
+                        ours, full = (np.einsum("ij,ij->i", phi, np.linalg.solve(B, phi.T).T) for B in (arm.Phi0, precision))
+                        alive = full > 0                                 # a context without any active unit says nothing
+                        errors.append(np.log(ours[alive] / full[alive]))
+    finally:
+        nlts.transported_covariance = TRANSPORTED
+    return task | {"reward": earned, "error": float(np.mean([np.abs(x).mean() for x in errors])),
+                   "bias": float(np.mean([x.mean() for x in errors]))}
+
+
+def anchors(o):
+    """What the anchor of likelihood matching keeps of the information that left the buffer, and what it earns."""
+    steps, runs = o.steps or (1300 if o.quick else 5000), o.runs or (1 if o.quick else 5)
+    sets, tasks = ["statlog"] if o.quick else ["statlog", "mushroom", "census", "epileptic"], []
+    for dataset in sets:
+        try:
+            datasets.table(datasets.SOURCES[dataset], o.data_dir)
+        except datasets.MissingData as error:
+            print(f"skipped: {error}", file=sys.stderr)
+            continue
+        tasks += [{"dataset": dataset, "anchor": name, "run": run, "steps": steps, "seed": o.seed,
+                   "data_dir": o.data_dir and str(o.data_dir)} for name in ANCHORS for run in range(runs)]
+    results = []
+    with executor(o) as pool:
+        progress(0, len(tasks))
+        for future in as_completed([pool.submit(run_anywhere, str(HERE), "anchor_run", task) for task in tasks]):
+            results.append(future.result())
+            progress(len(results), len(tasks))
+    present, rows = list(dict.fromkeys(task["dataset"] for task in tasks)), []
+    for name in ANCHORS:
+        cells = []
+        for dataset in present:
+            own = [line for line in results if (line["dataset"], line["anchor"]) == (dataset, name)]
+            cells += [f"{np.mean([line['error'] for line in own]):.2f} ({np.mean([line['bias'] for line in own]):+.2f})",
+                      mean_sd([line["reward"] for line in own])]
+        rows.append([name, *cells])
+    print_table(["anchor", *(f"{d}: {what}" for d in present for what in ("error of log s² (bias)", "reward"))], rows)
+    print(f"mean of {runs} runs of {steps} steps; error: mean |log s² - log s² of full memory| on contexts that left the buffer; "
+          f"reward: mean ± standard deviation")
+    save(o, "anchors", {"results": sorted(results, key=lambda line: (line["dataset"], line["anchor"], line["run"]))})
+    rough(o)
+
+
 # Speed --------------------------------------------------------------------------------------------------------------
 
 class Textbook:
@@ -1098,6 +1183,7 @@ COMMANDS = {  # function, what it reproduces, how long on two cores, what it nee
     "sanity": (sanity, "Appendix C in numbers, and where its assumptions end", "1 min", "nothing"),
     "complexity": (complexity, "Sec. 3.1 measured", "2 min", "nothing"),
     "matching": (matching, "the SDP of Sec. 3: solvers compared", "15 min", "nothing; uses all data sets that are there"),
+    "anchors": (anchors, "Sec. 3, 4.2: what the covariance prior keeps", "8 min", "nothing; more with Census and Epileptic"),
     "speed": (speed, "nothing in the paper: what a step and a phase cost", "1 min", "nothing"),
 }
 

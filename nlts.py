@@ -363,7 +363,9 @@ class ReplayBuffer:
     def __init__(self, capacity=None):
         if capacity is not None and capacity < 1:
             raise ValueError(f"capacity: expected >= 1 or None, got {capacity}")
-        self.capacity, self.n, self.added, self.contexts = capacity, 0, 0, None
+        self.capacity, self.n, self.added = capacity, 0, 0
+        self.contexts, self.rewards = np.zeros((0, 0)), np.zeros(0)
+        self.arms, self.times = np.zeros(0, int), np.zeros(0, int)
 
     def __len__(self):
         return self.n
@@ -371,17 +373,16 @@ class ReplayBuffer:
     def add(self, context, arm, reward):
         """Store a copy of the tuple. A full buffer loses the first tuple of the same arm; if there is none, the
         first one of the arm that has most."""
-        context = np.asarray(context, dtype=float)
-        if self.contexts is None:
-            self.contexts, self.arms = np.zeros((16, *context.shape)), np.zeros(16, int)
-            self.rewards, self.times = np.zeros(16), np.zeros(16, int)
+        context = _array("context", context, self.contexts.shape[1:] if self.n else (None,))
         arms, slot = self.arms[:self.n], self.n
         if self.n == self.capacity:
             rows = np.flatnonzero(arms == (arm if arm in arms else np.bincount(arms).argmax()))
             slot = rows[self.times[rows].argmin()]
         elif self.n == len(self.arms):                                   # no slot left: double them
-            for name in ("contexts", "arms", "rewards", "times"):
-                setattr(self, name, np.concatenate([getattr(self, name), np.zeros_like(getattr(self, name))]))
+            more = max(self.n, 16)
+            self.contexts = np.vstack([self.contexts.reshape(self.n, len(context)), np.zeros((more, len(context)))])
+            self.arms, self.rewards, self.times = (np.append(x, np.zeros(more, x.dtype))
+                                                   for x in (self.arms, self.rewards, self.times))
         self.contexts[slot], self.arms[slot], self.rewards[slot], self.times[slot] = context, arm, reward, self.added
         self.n, self.added = max(self.n, slot + 1), self.added + 1
 
@@ -393,6 +394,8 @@ class ReplayBuffer:
 
     def minibatch(self, size, rng):
         """Contexts, arms and rewards of `size` tuples drawn with replacement."""
+        if not self.n:
+            raise ValueError("minibatch: expected a buffer with at least one tuple")
         rows = rng.integers(self.n, size=size)
         return self.contexts[rows], self.arms[rows], self.rewards[rows]
 

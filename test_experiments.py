@@ -278,6 +278,38 @@ def test_wheel_draws_its_figure(tmp_path, instant):
     assert set(data["reward"]) == {"0.5", "0.3", "0.1"} and (tmp_path / "wheel.png").stat().st_size > 10_000
 
 
+def test_the_readme_holds_what_the_results_files_say():
+    """`python experiments.py readme` would change nothing; a number typed into a block would be seen."""
+    text = (HERE / "README.md").read_text()
+    assert experiments.readme() == text
+    blocks = re.findall(r"<!-- (figures/[\w./-]+) -->", text)
+    assert blocks and all((HERE / block).exists() for block in blocks)
+
+
+def test_the_readme_filler_replaces_what_is_between_its_marks(tmp_path):
+    (tmp_path / "figures").mkdir()
+    (tmp_path / "figures" / "a.txt").write_text("1 2\n")
+    (tmp_path / "README.md").write_text("x\n<!-- figures/a.txt -->\ntyped by hand\n<!-- end -->\ny\n")
+    assert experiments.readme(tmp_path / "README.md") == "x\n<!-- figures/a.txt -->\n```\n1 2\n```\n<!-- end -->\ny\n"
+
+
+def test_the_example_in_the_readme_runs(tmp_path, monkeypatch):
+    code = re.search(r"```python\n(.*?)```", (HERE / "README.md").read_text(), re.DOTALL)[1]
+    monkeypatch.chdir(tmp_path)
+    scope = {}
+    exec(code.replace("steps=2000", "steps=420"), scope)
+    assert scope["reward"] > 250 and (tmp_path / "agent.npz").exists()
+
+
+def test_anchors_measures_the_information_that_left(tmp_path):
+    """What the features' movement says keeps more than the old covariance does, and the module is left as it was."""
+    task = {"dataset": "statlog", "run": 0, "steps": 1250, "seed": 0, "data_dir": None}
+    exact = experiments.anchor_run(task | {"anchor": "the old covariance"})
+    assert 0 < exact["error"] < 3 and nlts.transported_covariance is experiments.TRANSPORTED
+    default = experiments.anchor_run(task | {"anchor": next(iter(experiments.ANCHORS))})
+    assert default["error"] < 0.5 * exact["error"]
+
+
 # A cluster ----------------------------------------------------------------------------------------------------------
 
 @pytest.fixture

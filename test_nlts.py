@@ -416,9 +416,18 @@ def test_minibatches_are_uniform():
     assert stats.chisquare(counts).pvalue > 1e-3
 
 
-def test_buffer_rejects_a_capacity_below_one():
-    with pytest.raises(ValueError, match="capacity"):
+@pytest.mark.buffer
+def test_buffer_names_bad_input():
+    with pytest.raises(ValueError, match="^capacity"):
         nlts.ReplayBuffer(0)
+    buffer = nlts.ReplayBuffer(3)
+    with pytest.raises(ValueError, match="at least one tuple"):
+        buffer.minibatch(2, np.random.default_rng(0))
+    buffer.add([1.0, 2.0], 0, 1.0)
+    for context in ([1.0], [1.0, np.nan], [[1.0, 2.0]]):
+        with pytest.raises(ValueError, match="^context"):
+            buffer.add(context, 0, 1.0)
+    assert len(buffer) == 1 and len(nlts.ReplayBuffer().rows_of(0)[1]) == 0
 
 
 # Sec. 3: likelihood matching ----------------------------------------------------------------------------------------
