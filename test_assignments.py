@@ -187,6 +187,7 @@ def submission(folder, source, name="invertible"):
 
 
 def test_thirty_folders_of_all_kinds_are_graded_in_one_call(tmp_path, capsys):
+    assert REFERENCE.count(SOLVED) == 1
     folders = [submission(tmp_path / name.replace(" ", "-"), source) for name, (source, _, _) in SUBMISSIONS.items()]
     folders += [submission(tmp_path / f"noise{i}", bytes(range(i, 200))) for i in range(14)]
     folders += [submission(tmp_path / "unknown", REFERENCE, "swimming"), str(tmp_path / "nowhere"), str(tmp_path)]
