@@ -538,7 +538,7 @@ def wheel_figure(o, steps, hyper, delta=0.5):
         row[0].set_ylabel(label)
         for i, panel in enumerate(row):
             dots = panel.scatter(*x[shown].T, c=values[shown, i], s=2, cmap="cividis", vmin=0, vmax=0.5, rasterized=True)
-            panel.add_patch(plt.Circle((0, 0), delta, fill=False, color="white", linewidth=0.8))
+            panel.add_patch(plt.Circle((0, 0), delta, fill=False, color="black", linewidth=0.8))
             panel.set_xticks([-1, 0, 1])
             panel.set_yticks([-1, 0, 1])
     for i, panel in enumerate(axes[0]):
@@ -998,7 +998,6 @@ ANCHORS = {  # the anchor of match_covariance in place of nlts.transported_covar
     "transported, lam I apart (the default)": (None, {}),
     "- followed closely: ridge 1e-4": (None, {"ridge": 1e-4}),
     "- anchor only, no matching": (None, {"kappa": 1.0}),
-    "transported with lam I": (lambda Phi, A, C, m, lam: TRANSPORTED(Phi, A, C, m, 0.0), {}),
     "the old covariance": (lambda Phi, A, C, m, lam: np.linalg.inv(Phi), {}),
     "none: minimum norm": (lambda Phi, A, C, m, lam: None, {}),
 }
