@@ -572,7 +572,7 @@ def run(source, tests, seed, limit):
             except subprocess.TimeoutExpired as error:
                 out, late = error.stdout or b"", True
             finally:
-                with suppress(ProcessLookupError):
+                with suppress(ProcessLookupError, PermissionError):
                     os.killpg(child.pid, signal.SIGKILL)                 # whatever the student started, too
     lines = out.decode(errors="replace").split("\n")[:-1]
     records = [json.loads(line) for line in lines if line.startswith(f'{{"key": "{key}"')]
@@ -591,31 +591,41 @@ def run(source, tests, seed, limit):
     return results
 
 
+def read(path):
+    """The text of a student's file."""
+    if path.is_symlink() or not path.is_file() or path.stat().st_size > 10 ** 6:
+        raise ValueError(f"expected {path.name}, a plain file of at most 1 MB")
+    return path.read_text(encoding="utf-8-sig")
+
+
+def printable(text):
+    return "".join(c if c.isprintable() else "?" for c in str(text))
+
+
 def grade(folder, seed, limit, name=None):
     """Grade one folder: what grade.json holds. Whatever is in the folder, it ends in a result."""
     folder, result = Path(folder), {"assignment": name, "seed": seed, "points": 0, "of": 0, "reason": None, "tasks": []}
     try:
         if name is None:
-            settings = tomllib.loads((folder / "pyproject.toml").read_text()).get("tool", {})
-            result["assignment"] = name = settings.get("nlts", {}).get("assignment")
-        if name not in [*ASSIGNMENTS, "all", *BUGS]:
-            raise ValueError("pyproject.toml does not say which assignment this is; give --name")
-        path, reference = folder / "nlts.py", SOURCE.read_text()
+            with suppress(KeyError, TypeError):
+                name = tomllib.loads(read(folder / "pyproject.toml"))["tool"]["nlts"]["assignment"]
+            if name not in [*ASSIGNMENTS, "all"]:
+                raise ValueError("pyproject.toml does not say which assignment this is; give --name")
         with PARSING:
-            tests, writes = tests_of(name), writes_of(name)
-            result["of"] = len(tests)
-            if not path.is_file() or path.is_symlink() or path.stat().st_size > 10 ** 6:
-                raise ValueError("expected nlts.py, a plain file of at most 1 MB")
-            source = overlay(path.read_text(encoding="utf-8-sig"), reference, writes)
+            tests, writes, reference = tests_of(name), writes_of(name), SOURCE.read_text()
+            result |= {"assignment": name, "of": len(tests)}
+            source = overlay(read(folder / "nlts.py"), reference, writes)
             check(source, reference, writes)
         for test, (passed, says) in run(source, tests, seed, limit).items():
             task = {"part": tests[test][0], "task": test.removeprefix("test_").replace("_", " ")}
-            result["tasks"].append(task | {"points": int(passed), "of": 1, "says": says})
+            result["tasks"].append(task | {"points": int(passed), "of": 1, "says": printable(says)})
             result["points"] += passed
     except SyntaxError as error:
-        result["reason"] = f"nlts.py does not parse: {error.msg} in line {error.lineno}"
-    except (OSError, ValueError, RecursionError, MemoryError, tokenize.TokenError) as error:
-        result["reason"] = str(error) or type(error).__name__
+        result["reason"] = printable(f"nlts.py does not parse: {error.msg} in line {error.lineno}")
+    except (RecursionError, MemoryError):
+        result["reason"] = "nlts.py does not parse: it is nested too deeply"
+    except (OSError, ValueError) as error:
+        result["reason"] = printable(error)
     return result
 
 
@@ -650,6 +660,7 @@ def main(arguments=None):
     sub.add_argument("--limit", type=float, default=120, help="seconds that a submission may take (120)")
     sub.add_argument("--jobs", type=int, default=2, help="submissions graded at the same time (2)")
     o = parser.parse_args(arguments)
+    sys.stdout.reconfigure(errors="backslashreplace")                    # whatever a terminal cannot show
     if o.command is None:
         for name, a in ASSIGNMENTS.items():
             print(f"{name:<11} {a.hours} h  {a.goal}")

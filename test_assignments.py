@@ -164,7 +164,7 @@ SUBMISSIONS = {                                                          # sourc
                "    return np.linalg.lstsq(x, y, rcond=None)[0].T\n\n\ndef _array(*anything):\n    return 0\n", 2, ""),
     "blank": (BLANK, 0, "invertible_prior is not written yet"),
     "wrong": (REFERENCE.replace(SOLVED, SOLVED.replace(".T", "")), 0, "for seed="),
-    "exits": (REFERENCE + "\nraise SystemExit(0)\n", 0, "SystemExit"),
+    "exits": (REFERENCE + "\nraise SystemExit('\\ud800\\x1b[2J')\n", 0, "SystemExit"),
     "crashes": (REFERENCE.replace(SOLVED, SOLVED + "    np.lib.stride_tricks.as_strided(A, (9,), (2 ** 40,)).sum()\n"),
                 0, "broke off in test_"),
     "odd import": ("import antigravity\n" + REFERENCE, 0, "line 1 imports antigravity"),
@@ -173,7 +173,7 @@ SUBMISSIONS = {                                                          # sourc
     "tampers": (REFERENCE + "\nnp.testing.assert_allclose = print\n", 0, "changes np.testing.assert_allclose"),
     "renamed": (REFERENCE.replace("def match_mean", "def matched_mean"), 0, "match_mean is missing"),
     "no python": ("def f(:\n", 0, "does not parse"),
-    "deep": ("x = " + "-" * 100_000 + "1\n", 0, ""),
+    "deep": ("x = " + "-" * 100_000 + "1\n", 0, "nested too deeply"),
     "empty": ("", 0, "is missing"),
 }
 
@@ -191,6 +191,7 @@ def test_thirty_folders_of_all_kinds_are_graded_in_one_call(tmp_path, capsys):
     folders = [submission(tmp_path / name.replace(" ", "-"), source) for name, (source, _, _) in SUBMISSIONS.items()]
     folders += [submission(tmp_path / f"noise{i}", bytes(range(i, 200))) for i in range(14)]
     folders += [submission(tmp_path / "unknown", REFERENCE, "swimming"), str(tmp_path / "nowhere"), str(tmp_path)]
+    (tmp_path / "noise0" / "pyproject.toml").write_text("tool = 3\n")
     (tmp_path / "right" / "grade.json").symlink_to(tmp_path / "precious")
     assert len(folders) == 30 and assignments.main(["grade", *folders, "--seed", "3"]) == 1
     text = capsys.readouterr().out
