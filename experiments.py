@@ -15,6 +15,7 @@ import json  # noqa: E402
 import multiprocessing  # noqa: E402
 import re  # noqa: E402
 import sys  # noqa: E402
+import threading  # noqa: E402
 import time  # noqa: E402
 import warnings  # noqa: E402
 from concurrent.futures import ProcessPoolExecutor, as_completed  # noqa: E402
@@ -225,11 +226,21 @@ def read_lines(path):
     return [json.loads(line) for line in whole.splitlines()]
 
 
+def stop_with(parent):
+    """A worker whose parent was killed stops within a second, too."""
+    def watch():
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 @contextmanager
 def executor(o):
     """Where runs are played: processes on this machine, or with --dask the workers of a Dask cluster."""
     if not o.dask:
-        with ProcessPoolExecutor(o.jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+        with ProcessPoolExecutor(o.jobs, multiprocessing.get_context("spawn"), stop_with, (os.getpid(),)) as pool:
             yield pool
         return
     try:

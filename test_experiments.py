@@ -196,8 +196,16 @@ def test_kill_9_loses_only_the_runs_in_flight(tmp_path):
     path, deadline = tmp_path / "table.jsonl", time.monotonic() + 60
     while not (path.exists() and path.stat().st_size) and time.monotonic() < deadline:
         time.sleep(0.02)
-    os.killpg(process.pid, signal.SIGKILL)
+    os.kill(process.pid, signal.SIGKILL)
     process.wait()
+    while time.monotonic() < deadline + 20:                               # its worker must not outlive it
+        try:
+            os.killpg(process.pid, 0)
+        except ProcessLookupError:
+            break
+        time.sleep(0.1)
+    else:
+        pytest.fail("a worker outlived its killed parent")
     before = experiments.read_lines(path)
     assert 0 < len(before) < 40
     done = command(*arguments)
