@@ -48,7 +48,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 import torch
-from scipy.linalg import solve
+from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.lapack import dtpqrt, dtrtrs
 from torch import nn
 
@@ -94,6 +94,10 @@ def _cholesky(name, matrix):
     except np.linalg.LinAlgError:
         pass
     raise ValueError(f"{name}: expected a symmetric positive definite matrix")
+
+
+def _solve(B, x):
+    return cho_solve(cho_factor(B), x)                                   # B symmetric and positive definite
 
 
 # Sec. 2: Bayesian linear regression and Algorithm 1 -----------------------------------------------------------------
@@ -472,7 +476,7 @@ def match_covariance(E_new, s2, anchor=None, ridge=1e-4, kappa=100.0, tol=1e-8, 
     gram2, (i, j) = (Psi @ Psi.T) ** 2, np.triu_indices(g)
     stages = [rho * 10 ** k for k in (4, 2) if ridge * 10 ** k < 1] + [rho]
     rounding = 1e-14 * np.linalg.norm((Psi ** 2).sum(1))                  # of psi'X psi, per size of Z
-    y = solve(gram2 + stages[0] * np.eye(n), s2 - center * (Psi ** 2).sum(1), assume_a="pos")    # as if nothing clipped
+    y = _solve(gram2 + stages[0] * np.eye(n), s2 - center * (Psi ** 2).sum(1))    # as if nothing clipped
     for stage in stages:
         theta, gradient, w, x, Q, p = evaluate(y, stage)
         for _ in range(max_iter):
@@ -481,7 +485,7 @@ def match_covariance(E_new, s2, anchor=None, ridge=1e-4, kappa=100.0, tol=1e-8, 
             W = np.divide(x[i] - x[j], w[i] - w[j], where=w[i] != w[j], out=(w == x)[i].astype(float))
             c = (1 - W) * (1 + (i != j))                                 # pairs i < j stand for two
             B = p[:, i[c > 0]] * p[:, j[c > 0]]
-            d = -solve(gram2 + stage * np.eye(n) - (B * c[c > 0]) @ B.T, gradient, assume_a="pos")
+            d = -_solve(gram2 + stage * np.eye(n) - (B * c[c > 0]) @ B.T, gradient)
             step = 1.0
             while (new := evaluate(y + step * d, stage))[0] > theta + 1e-4 * step * gradient @ d + 1e-12 * abs(theta):
                 step /= 2
@@ -508,7 +512,7 @@ def forgotten(arm, E_old, r):
     """Precision Phi_old = Phi0 + Phi - E_old'E_old and mean of the posterior of what is no longer in the buffer."""
     w, Q = np.linalg.eigh(arm.Phi - E_old.T @ E_old)                     # sum over tuples that left: w < 0 is rounding
     Phi_old = arm.Phi0 + (Q * w.clip(0)) @ Q.T
-    return Phi_old, solve(Phi_old, arm.Phi0 @ arm.mu0 + arm.f - E_old.T @ r, assume_a="pos")
+    return Phi_old, _solve(Phi_old, arm.Phi0 @ arm.mu0 + arm.f - E_old.T @ r)
 
 
 def transported_covariance(Phi_old, A, C, m, lam):
@@ -611,7 +615,7 @@ class NeuralLinearTS(Agent):
             Phi0, mu0 = c.lam * np.eye(len(A)), np.zeros(len(A))
             if self.priors == "both":
                 # solve for Phi0_i using Eq. (sigma_opt) with E_new, E_old and Phi_old
-                s2 = (E_old[i] * solve(Phi_old, E_old[i].T, assume_a="pos").T).sum(1)
+                s2 = (E_old[i] * _solve(Phi_old, E_old[i].T).T).sum(1)
                 anchor = transported_covariance(Phi_old, A, C, 2 * (arm.a - c.a0) - len(r), c.lam)
                 Phi0 = np.linalg.inv(match_covariance(E_new[i], s2, anchor, c.ridge, c.kappa))
             if self.priors != "none" and self.mu0 == "last-layer":
