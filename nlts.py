@@ -7,8 +7,9 @@
 Read it beside the paper, top to bottom. Equations are named by their LaTeX labels:
 
     Sec. 2       BayesianLinearRegression (Eqs. posterior, BLR), LinearTS (Algorithm 1)
-    Sec. 3       1 MLP, TextCNN, train (Eq. loss)   2 exploration   3 ReplayBuffer
-                 4 match_mean (Eq. mu_prior), match_covariance_sdp and match_covariance (Eq. sigma_opt)
+    Sec. 3       1 MLP, TextCNN, train (Eq. loss)   2 exploration: BayesianLinearRegression.update   3 ReplayBuffer
+                 4 match_mean (Eq. mu_prior), match_covariance_sdp and match_covariance (Eq. sigma_opt),
+                   with transport, forgotten and transported_covariance for what the paper leaves open
                  discussion: invertible_prior (Eqs. mu_sol, sdp_sol)
     Appendix A   NeuralLinearTS (Algorithm 2)
     Sec. 4.3     EpsilonGreedy
@@ -26,10 +27,13 @@ Read it beside the paper, top to bottom. Equations are named by their LaTeX labe
     s^2_j            s2             (n,)       phi_old_j' (Phi_old)^-1 phi_old_j
     (Phi^0)^-1       S              (g, g)     prior covariance (over nu2)
     N, L, P          n_arms, L, P   ()         arms; steps between learning phases; mini-batches in one
+    ours             F              (g+1, g+1) triangular factor of the posterior, see BayesianLinearRegression
+    ours             A, C, m        (g, g) ..  phi = A phi_old + e, C the mean of e e', m tuples left the buffer
+    ours             K, X, psi      (g, g) ..  S = K X K', psi = K'phi (not the paper's psi, a slip for phi_old)
 
 Where this differs from the paper (README.md has the reasons, test_nlts.py the proofs):
  1. nu2 itself is inverse gamma, a counts the plays of its own arm, b uses the full precision Phi0 + Phi.
- 2. Eq. sigma_opt is matched to s^2, not s, and s^2 is computed with the full precision.
+ 2. Eq. sigma_opt is matched to s^2, not s, and s^2 is computed with the Phi_old of item 3, prior included.
  3. What is carried over is what left the buffer, Phi_old = Phi0 + Phi - E_old'E_old: nothing counts twice.
  4. a and b go on unchanged through a learning phase, and mu_hat of every arm is recomputed in it.
  5. Eq. sigma_opt has many solutions; ours is unique and bounded (`match_covariance`), and nearest to what the
@@ -48,7 +52,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 import torch
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.linalg.lapack import dtpqrt, dtrtrs
 from torch import nn
 
@@ -70,8 +74,10 @@ class Config:
     def __post_init__(self):
         for name, value in asdict(self).items():
             least = 0 if name in ("P", "initial_pulls") else 1 if name in ("L", "batch", "kappa") else None
-            if not (np.isfinite(value) and (value > 0 if least is None else value >= least)):
-                raise ValueError(f"{name}: expected {'> 0' if least is None else f'>= {least}'}, got {value}")
+            whole = name in ("L", "P", "batch", "initial_pulls")
+            if not (np.isfinite(value) and (value > 0 if least is None else value >= least)) or whole and value % 1:
+                raise ValueError(f"{name}: expected a {'whole ' * whole}number "
+                                 f"{'> 0' if least is None else f'>= {least}'}, got {value}")
 
 
 def _array(name, value, shape):
@@ -98,6 +104,11 @@ def _cholesky(name, matrix):
 
 def _solve(B, x):
     return cho_solve(cho_factor(B), x)                                   # B symmetric and positive definite
+
+
+def _inverse(B):
+    K = solve_triangular(_cholesky("B", (B + B.T) / 2), np.eye(len(B)), lower=True)
+    return K.T @ K                                                       # exactly symmetric
 
 
 # Sec. 2: Bayesian linear regression and Algorithm 1 -----------------------------------------------------------------
@@ -127,7 +138,8 @@ class BayesianLinearRegression:
 
     @property
     def precision(self):
-        """B = Phi0 + Phi; the posterior covariance of mu is nu2 times its inverse."""
+        """B = Phi0 + Phi; the posterior covariance of mu is nu2 times its inverse. Sampling uses F, which is accurate
+        even where features of 1e6 beside 1e-6 make this sum lose its small eigenvalues to rounding."""
         return self.Phi0 + self.Phi
 
     def update(self, phi, r):
@@ -140,7 +152,8 @@ class BayesianLinearRegression:
         self.a += len(r) / 2                                             # a = a + 1/2
         # F of the next step: LAPACK's QR decomposition of a triangle with rows below it
         self.F = dtpqrt(0, min(8, len(self.F)), self.F, np.hstack([E, r[:, None]]))[0]
-        self.b = self.F[-1, -1] ** 2 / 2                                 # b0 + (R^2 + mu0'Phi0 mu0 - mu_hat'B mu_hat)/2
+        # b = b0 + (R^2 + mu0'Phi0 mu0 - mu_hat'B mu_hat)/2; after a restart it goes on from where it was
+        self.b = self.F[-1, -1] ** 2 / 2
         self.mu_hat = self._solve_R(self.F[:-1, -1])                     # mu_hat = B^-1 (Phi0 mu0 + f)
 
     def restart(self, Phi0, mu0, E, r):
@@ -176,8 +189,9 @@ class Agent:
     """What all agents share: `act` and `update` with checked arguments, `save` and `load` that continue bit for bit."""
 
     def __init__(self, n_arms, seed, config, dim=None, network=None, memory=None, **settings):
-        if n_arms < 1 or memory is not None and memory < n_arms:
-            raise ValueError(f"n_arms, memory: expected 1 <= n_arms <= memory, got {n_arms} and {memory}")
+        sizes = [n_arms] if memory is None else [n_arms, memory]
+        if not all(isinstance(n, (int, np.integer)) for n in sizes) or not 1 <= n_arms <= sizes[-1]:
+            raise ValueError(f"n_arms, memory: expected whole 1 <= n_arms <= memory, got {n_arms} and {memory}")
         if network is not None:
             shape, dim = last_layer_weights(network).shape, getattr(network, "dim", None)
             if len(shape) != 2 or shape[0] != n_arms:
@@ -187,7 +201,8 @@ class Agent:
         self.n_arms, self.config, self.dim, self.network = n_arms, config, dim, network
         self.t, self.rng = 0, np.random.default_rng(seed)
         self.arms, self.buffer, self.history, self.latest = [], ReplayBuffer(memory), None, None
-        self.settings = json.dumps([type(self).__name__, n_arms, dim, memory, asdict(config), settings])
+        self.settings = json.dumps([type(self).__name__, n_arms, dim, memory, asdict(config), settings],
+                                   default=lambda number: number.item())
 
     def act(self, context):
         """The arm to play in this context."""
@@ -211,36 +226,45 @@ class Agent:
 
     def _parts(self):
         parts = {f"arm{i}": arm for i, arm in enumerate(self.arms)} | {"buffer": self.buffer}
-        return parts if self.history is None else parts | {"history": self.history}
+        return parts if self.history in (None, self.buffer) else parts | {"history": self.history}
 
-    def save(self, path):
-        """Write the whole state, random state included, to one .npz file; `load` needs an agent built alike."""
+    def _state(self):
         state = {"settings": self.settings, "rng": json.dumps(self.rng.bit_generator.state), "t": self.t}
+        state["dim"] = self.dim or 0
         for name, part in self._parts().items():
             state |= {f"{name}/{k}": v for k, v in vars(part).items() if v is not None}
         if self.network is not None:
             state |= {f"network/{k}": v.numpy() for k, v in self.network.state_dict().items()}
+        return {key: np.asarray(value) for key, value in state.items()}
+
+    def save(self, path):
+        """Write the whole state, random state included, to one .npz file; `load` needs an agent built alike."""
         with open(f"{path}.part", "wb") as file:
-            np.savez(file, **state)
+            np.savez(file, **self._state())
         os.replace(f"{path}.part", path)
 
     def load(self, path):
         """Go on where the saved agent stopped. Nothing in the file is executed."""
+        rng, fixed = np.random.default_rng(), lambda state: {
+            key: None if key.startswith(("buffer/", "history/")) else value.shape for key, value in state.items()}
         try:
             with np.load(path, allow_pickle=False) as file:
                 state = dict(file)
-            settings, rng, t = str(state.pop("settings")), json.loads(str(state.pop("rng"))), int(state.pop("t"))
+            if str(state["settings"]) != self.settings:
+                raise ValueError(f"it holds {state['settings']}, this agent is {self.settings}")
+            rng.bit_generator.state = json.loads(str(state["rng"]))
+            if fixed(state) != fixed(self._state()):
+                raise ValueError("a part is missing or of another size")
         except (AttributeError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
-            raise ValueError(f"path: {path} was not written by save, or not completely") from error
-        if settings != self.settings:
-            raise ValueError(f"path: {path} holds {settings}, this agent is {self.settings}")
-        if self.network is not None:
-            weights = {k[8:]: torch.from_numpy(state.pop(k)) for k in list(state) if k.startswith("network/")}
-            self.network.load_state_dict(weights)
+            raise ValueError(f"path: {path} was not written by save of an agent like this: {error}") from error
         for key, value in state.items():
-            name, attribute = key.split("/")
-            setattr(self._parts()[name], attribute, value if value.ndim else value.item())
-        self.rng.bit_generator.state, self.t, self.latest = rng, t, None
+            name, _, attribute = key.partition("/")
+            if name in self._parts():
+                setattr(self._parts()[name], attribute, value if value.ndim else value.item())
+        if self.network is not None:
+            self.network.load_state_dict({key[8:]: torch.from_numpy(value) for key, value in state.items()
+                                          if key.startswith("network/")})
+        self.rng, self.t, self.dim, self.latest = rng, int(state["t"]), int(state["dim"]) or None, None
 
 
 class LinearTS(Agent):
@@ -315,6 +339,8 @@ class TextCNN(nn.Module):
 
     def features(self, x):
         """phi: (n, words) ids -> (n, g)."""
+        if x.numel() and not 0 <= x.min() <= x.max() < self.embedding.num_embeddings:
+            raise ValueError(f"context: expected token ids from 0 to {self.embedding.num_embeddings - 1}")
         x = self.embedding(x.long()).transpose(1, 2)                     # (n, embedding, words)
         x = [torch.relu(convolution(x)).amax(2) for convolution in self.convolutions]
         return self.dense(torch.cat(x, 1))
@@ -348,14 +374,16 @@ def train(network, buffer, P, batch, lr, rng):
     """Sec. 3, 1.1: P mini-batches of Eq. (loss), || D(b)_a - r ||^2, drawn with replacement from the buffer."""
     network.train()
     optimizer = torch.optim.Adam(network.parameters(), lr=lr, fused=True)
-    for _ in range(P):
-        contexts, arms, rewards = buffer.minibatch(batch, rng)
-        # only the output of the arm that was played is differentiated
-        played = network(_tensor(network, contexts))[torch.arange(batch), torch.as_tensor(arms)]
-        loss = ((played - _tensor(network, rewards)) ** 2).mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(rng.integers(2 ** 31)))                    # for dropout in a network of the user's
+        for _ in range(P):
+            contexts, arms, rewards = buffer.minibatch(batch, rng)
+            # only the output of the arm that was played is differentiated
+            played = network(_tensor(network, contexts))[torch.arange(batch), torch.as_tensor(arms)]
+            loss = ((played - _tensor(network, rewards)) ** 2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
     network.eval()
 
 
@@ -425,7 +453,8 @@ def _whiten(E_new, s2, anchor, ridge, kappa):
     K = _cholesky("anchor", anchor)
     Psi = E_new @ K
     norm2 = (Psi ** 2).sum(1)                                            # I/kappa <= X <= kappa I bounds psi'X psi
-    return Psi, s2.clip(norm2 / kappa, norm2 * kappa), K, center, ridge * (norm2 @ norm2) / max(len(s2), 1)
+    most = np.multiply(norm2, kappa, where=norm2 > 0, out=np.zeros(len(norm2)))
+    return Psi, s2.clip(norm2 / kappa, most), K, center, ridge * (norm2 @ norm2) / max(len(s2), 1)
 
 
 def match_covariance_sdp(E_new, s2, anchor=None, ridge=0.0, kappa=np.inf, **solver):
@@ -464,6 +493,8 @@ def match_covariance(E_new, s2, anchor=None, ridge=1e-4, kappa=100.0, tol=1e-8, 
     """
     Psi, s2, K, center, rho = _whiten(E_new, s2, anchor, ridge, kappa)
     n, g = Psi.shape
+    if ridge == 0:
+        raise ValueError("ridge: expected > 0, without which there are many solutions")
     if not Psi.any():                                                    # nothing to match
         return K @ K.T
 
@@ -473,26 +504,27 @@ def match_covariance(E_new, s2, anchor=None, ridge=1e-4, kappa=100.0, tol=1e-8, 
         theta = rho / 2 * y @ y - s2 @ y + x @ (2 * w - x) / 2           # ||Z||^2 - ||Z - clip(Z)||^2 = x'(2w - x)
         return theta, p ** 2 @ x + rho * y - s2, w, x, Q, p
 
-    gram2, (i, j) = (Psi @ Psi.T) ** 2, np.triu_indices(g)
+    gram2, norm2 = (Psi @ Psi.T) ** 2, (Psi ** 2).sum(1)
+    enough = lambda w: tol * np.linalg.norm(s2) + 1e-14 * np.linalg.norm(norm2) * np.abs(w).max()    # 1e-14: rounding
     stages = [rho * 10 ** k for k in (4, 2) if ridge * 10 ** k < 1] + [rho]
-    rounding = 1e-14 * np.linalg.norm((Psi ** 2).sum(1))                  # of psi'X psi, per size of Z
-    y = _solve(gram2 + stages[0] * np.eye(n), s2 - center * (Psi ** 2).sum(1))    # as if nothing clipped
+    y = _solve(gram2 + stages[0] * np.eye(n), s2 - center * norm2)       # the solution, if nothing is clipped
     for stage in stages:
         theta, gradient, w, x, Q, p = evaluate(y, stage)
         for _ in range(max_iter):
-            if np.linalg.norm(gradient) <= tol * np.linalg.norm(s2) + rounding * np.abs(w).max():
+            if np.linalg.norm(gradient) <= enough(w):
                 break
+            i, j = np.triu_indices(g)
             W = np.divide(x[i] - x[j], w[i] - w[j], where=w[i] != w[j], out=(w == x)[i].astype(float))
-            c = (1 - W) * (1 + (i != j))                                 # pairs i < j stand for two
-            B = p[:, i[c > 0]] * p[:, j[c > 0]]
-            d = -_solve(gram2 + stage * np.eye(n) - (B * c[c > 0]) @ B.T, gradient)
+            less = (1 - W) * (1 + (i != j))                              # pairs i < j stand for two
+            pairs = p[:, i[less > 0]] * p[:, j[less > 0]]
+            d = -_solve(gram2 + stage * np.eye(n) - (pairs * less[less > 0]) @ pairs.T, gradient)
             step = 1.0
             while (new := evaluate(y + step * d, stage))[0] > theta + 1e-4 * step * gradient @ d + 1e-12 * abs(theta):
                 step /= 2
             y, (theta, gradient, w, x, Q, p) = y + step * d, new
-        else:
-            warnings.warn(f"match_covariance: residual {np.linalg.norm(gradient) / np.linalg.norm(s2):.1e} of s2 "
-                          f"after {max_iter} Newton steps")
+    if np.linalg.norm(gradient) > enough(w):
+        warnings.warn(f"match_covariance: residual {np.linalg.norm(gradient) / np.linalg.norm(s2):.1e} of s2 "
+                      f"after {max_iter} Newton steps")
     S = K @ (Q * x) @ Q.T @ K.T
     return (S + S.T) / 2
 
@@ -503,9 +535,10 @@ def transport(E_old, E_new):
     Returns A (g, g) and C (g, g), the mean of e e'. m observations that left the buffer with sum M of phi_old phi_old'
     then are worth A M A' + m C under the new features: what a full memory would have, as far as the buffer can tell.
     """
-    A = np.eye(E_old.shape[1]) + np.linalg.lstsq(E_old, E_new - E_old, rcond=1e-6)[0].T
+    change, _, rank, _ = np.linalg.lstsq(E_old, E_new - E_old, rcond=1e-6)    # rcond: where E_old says nothing, A is I
+    A = np.eye(len(change)) + change.T
     e = E_new - E_old @ A.T
-    return A, e.T @ e / len(e)
+    return A, e.T @ e / max(len(e) - rank, 1)                            # the fit took `rank` degrees of freedom
 
 
 def forgotten(arm, E_old, r):
@@ -520,7 +553,7 @@ def transported_covariance(Phi_old, A, C, m, lam):
     memory would have. If no feature changed it is (Phi_old)^-1; it is never less certain than the first prior lam I."""
     lam = min(lam, np.linalg.eigvalsh(Phi_old)[0])                       # unless Phi_old already is
     I = np.eye(len(A))
-    return np.linalg.inv(A @ (Phi_old - lam * I) @ A.T + m * C + lam * I)
+    return _inverse(A @ (Phi_old - lam * I) @ A.T + m * C + lam * I)
 
 
 def invertible_prior(E_old, E_new, mu_old, Phi_old):
@@ -557,6 +590,7 @@ class NeuralLinearTS(Agent):
             self.history = self.buffer if memory is None else ReplayBuffer()
         # set for all i: Phi0_i = lam I, mu_hat_i = mu0_i = 0, Phi_i = 0, f_i = 0, a_i = a0, b_i = b0
         self.arms = [self._blank() for _ in range(n_arms)]
+        # initialize replay buffer E and DNN D: self.buffer and self.network; define phi(t): self._phi
 
     def _blank(self):
         return BayesianLinearRegression(last_layer_weights(self.network).shape[1],
@@ -577,6 +611,7 @@ class NeuralLinearTS(Agent):
         return self.latest[2]                                            # evaluated once a step, by act or by update
 
     def _observe(self, context, arm, reward):
+        # observe reward r_t
         phi = self._phi(context)
         # store {b(t), a(t), r_t} in E; if E is full, remove the first tuple with a = a(t)
         self.buffer.add(context, arm, reward)
@@ -600,15 +635,16 @@ class NeuralLinearTS(Agent):
 
     def compute_priors(self, E_old):
         """The end of a learning phase: summarize what was learned under the old features in priors on the new ones."""
+        self.latest = None                                               # phi(t) is to be evaluated again
         if self.history is not None:                                     # nothing is forgotten: no prior is needed
             for i in range(self.n_arms):
                 contexts, r = self.history.rows_of(i)
                 self.arms[i] = self._blank()
                 self.arms[i].update(last_layer_activations(self.network, contexts), r)
             return
+        # for all i: evaluate new features on the replay buffer
         E_new, c = self.buffer_features(), self.config
         A, C = transport(np.vstack(E_old), np.vstack(E_new))
-        # for all i
         for i, arm in enumerate(self.arms):
             r = self.buffer.rows_of(i)[1]
             Phi_old, mu_old = forgotten(arm, E_old[i], r)
@@ -617,7 +653,7 @@ class NeuralLinearTS(Agent):
                 # solve for Phi0_i using Eq. (sigma_opt) with E_new, E_old and Phi_old
                 s2 = (E_old[i] * _solve(Phi_old, E_old[i].T).T).sum(1)
                 anchor = transported_covariance(Phi_old, A, C, 2 * (arm.a - c.a0) - len(r), c.lam)
-                Phi0 = np.linalg.inv(match_covariance(E_new[i], s2, anchor, c.ridge, c.kappa))
+                Phi0 = _inverse(match_covariance(E_new[i], s2, anchor, c.ridge, c.kappa))
             if self.priors != "none" and self.mu0 == "last-layer":
                 # set mu0_i <- LastLayerWeights(D)_i
                 mu0 = last_layer_weights(self.network)[i]
