@@ -938,8 +938,9 @@ def matching(o):
                  "most", "misfit of s2", "warnings"], table)
     ratio = np.array([row["SCS"][0] / row["ours"][0] for row in hard])
     gap = np.array([row["SCS"][1] / row["ours"][1] - 1 for row in hard])
-    print(f"At a ridge of 1e-4, where bounds are active: ours {1000 * np.median([row['ours'][0] for row in hard]):.2f} ms, SCS over "
-          f"ours {np.median(ratio):.0f} (least {ratio.min():.0f}),\nits objective over ours - 1 from {gap.min():.1e} to {gap.max():.1e}.")
+    print(f"At a ridge of 1e-4, where bounds are active: ours {1000 * np.median([row['ours'][0] for row in hard]):.2f} ms, "
+          f"SCS over ours {np.median(ratio):.0f} (least {ratio.min():.0f}),\nits objective over ours - 1 from "
+          f"{gap.min():.1e} to {gap.max():.1e}.")
 
     curves, fits = {}, {}
     for axis, sizes, patience in (("n", [(n, 50) for n in (20, 50, 100, 200, 500, 1000, 2000)], (10, 0.3)[o.quick]),
@@ -983,8 +984,8 @@ def matching(o):
                                   ("tuples of the arm, n", "tuples of the arm, n", "features, g")):
         axis.set(title=title, xlabel=label, ylabel="seconds")
         loglog(axis)
-    save(o, "matching", {"columns": ["seconds", "objective", "misfit of s2", "warnings"], "real": results, "real at ridge 1e-4": hard, **curves},
-         figure)
+    save(o, "matching", {"columns": ["seconds", "objective", "misfit of s2", "warnings"], "real": results,
+                         "real at ridge 1e-4": hard, **curves}, figure)
 
 
 # What the covariance prior should be near to ------------------------------------------------------------------------
