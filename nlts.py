@@ -305,6 +305,7 @@ class MLP(nn.Module):
         generator = torch.Generator().manual_seed(seed)
 
         def uniform(bound, *shape):
+            """A parameter drawn from U(-bound, bound)."""
             x = torch.empty(shape, dtype=torch.float64)
             return nn.Parameter(x.uniform_(-bound, bound, generator=generator))
 
@@ -499,6 +500,7 @@ def match_covariance(E_new, s2, anchor=None, ridge=1e-4, kappa=100.0, tol=1e-8, 
         return K @ K.T
 
     def evaluate(y, rho):
+        """theta and its gradient at y, and what the Newton matrix needs."""
         w, Q = np.linalg.eigh(center * np.eye(g) + (Psi.T * y) @ Psi)
         x, p = w.clip(1 / kappa, kappa), Psi @ Q
         theta = rho / 2 * y @ y - s2 @ y + x @ (2 * w - x) / 2           # ||Z||^2 - ||Z - clip(Z)||^2 = x'(2w - x)
