@@ -77,8 +77,8 @@ ASSIGNMENTS = {
     "limited": Assignment(
         "the whole of Algorithm 2: likelihood matching against catastrophic forgetting",
         "Sec. 3, and Algorithm 2 in Appendix A",
-        ("transport", "forgotten", "transported_covariance", "NeuralLinearTS._choose", "NeuralLinearTS._observe",
-         "NeuralLinearTS.learn", "NeuralLinearTS.buffer_features", "NeuralLinearTS.compute_priors"), 5,
+        ("transport", "forgotten", "transported_covariance", "transported_mean", "NeuralLinearTS._choose",
+         "NeuralLinearTS._observe", "NeuralLinearTS.learn", "NeuralLinearTS.buffer_features", "NeuralLinearTS.compute_priors"), 5,
         "Keep the order of the pseudo code: the old features are gone once the network is trained. No tuple may\n"
         "count twice: what the prior carries over is what left the buffer."),
 }
@@ -293,7 +293,8 @@ def phases(nlts):
 
 def frozen_prior(nlts):
     rng = np.random.default_rng(0)
-    agent, moved = nlts.NeuralLinearTS(nlts.MLP(4, 3, 6), 3, memory=18, L=40, P=30, batch=8, lr=1e-2), []
+    network, moved = nlts.MLP(4, 3, 6), []
+    agent = nlts.NeuralLinearTS(network, 3, memory=18, mu0="last-layer", L=40, P=30, batch=8, lr=1e-2)
     for context in rng.normal(size=(90, 4)):
         arm = agent.act(context)
         agent.update(context, arm, float(abs(context[arm])))

@@ -9,7 +9,7 @@ Read it beside the paper, top to bottom. Equations are named by their LaTeX labe
     Sec. 2       BayesianLinearRegression (Eqs. posterior, BLR), LinearTS (Algorithm 1)
     Sec. 3       1 MLP, TextCNN, train (Eq. loss)   2 exploration: BayesianLinearRegression.update   3 ReplayBuffer
                  4 match_mean (Eq. mu_prior), match_covariance_sdp and match_covariance (Eq. sigma_opt),
-                   with transport, forgotten and transported_covariance for what the paper leaves open
+                   with transport, forgotten, transported_covariance and transported_mean for what the paper leaves open
                  discussion: invertible_prior (Eqs. mu_sol, sdp_sol)
     Appendix A   NeuralLinearTS (Algorithm 2)
     Sec. 4.3     EpsilonGreedy
@@ -38,7 +38,8 @@ Where this differs from the paper (README.md has the reasons, test_nlts.py the p
  4. a and b go on unchanged through a learning phase, and mu_hat of every arm is recomputed in it.
  5. Eq. sigma_opt has many solutions; ours is unique and bounded (`match_covariance`), and nearest to what the
     features' movement says of the tuples that left the buffer (`transport`, `transported_covariance`).
- 6. Eq. mu_prior is solved by least squares; of many solutions, the nearest to the old mean.
+ 6. mu0 is the last layer's weights averaged with the old mean carried over (Eq. mu_prior, in least squares over
+    what left the buffer), each weighted by the number of tuples it was learned from.
  7. Phi0 starts at lam I with lam = 0.25 for every agent, of size g; each arm is first pulled twice.
  8. A full buffer in which the played arm has no tuple gives up the oldest one of the fullest arm.
  9. The output layer has no bias, so that forward(x) = features(x) weights' (give features a constant 1 for one).
@@ -436,7 +437,8 @@ class ReplayBuffer:
 # Sec. 3, 4: likelihood matching -------------------------------------------------------------------------------------
 
 def match_mean(E_old, E_new, mu_old):
-    """Eq. (mu_prior): the mu0 with E_new mu0 = E_old mu_old, in least squares; of many, the nearest to mu_old."""
+    """Eq. (mu_prior) over the rows of the buffer: the mu0 with E_new mu0 = E_old mu_old, in least squares; of many, the
+    nearest to mu_old. With fewer rows than features it is poor elsewhere: NeuralLinearTS uses `transported_mean`."""
     return mu_old + np.linalg.lstsq(E_new, (E_old - E_new) @ mu_old, rcond=None)[0]
 
 
@@ -558,6 +560,15 @@ def transported_covariance(Phi_old, A, C, m, lam):
     return _inverse(A @ (Phi_old - lam * I) @ A.T + m * C + lam * I)
 
 
+def transported_mean(Phi_old, mu_old, A, anchor):
+    """Eq. (mu_prior) over the tuples that left the buffer: the mean under the new features, with phi = A phi_old + e.
+
+    Their sum of phi r is A f_old + sum of e r, f_old = Phi_old mu_old. The second sum is taken to be 0: that of phi'mu0
+    then comes nearest to phi_old'mu_old, and mu0 claims nothing for what is new in phi. If no feature changed it is mu_old.
+    """
+    return anchor @ A @ Phi_old @ mu_old
+
+
 def invertible_prior(E_old, E_new, mu_old, Phi_old):
     """The analytical solution of Sec. 3 and Appendix C for invertible features (Eqs. mu_sol, sdp_sol): (mu0, Phi0).
 
@@ -576,13 +587,15 @@ class NeuralLinearTS(Agent):
     memory   None: all tuples are kept and nothing is forgotten, the algorithm of Riquelme et al.; n: at most n tuples
     priors   "both" (the paper's method), "mean" or "none" (its ablations), or "perfect": the network sees the buffer
              only, but the posterior is recomputed from all data, the reference for any prior
-    mu0      "last-layer": the weights of the network's last layer (what the paper uses), or "matched": Eq. (mu_prior)
+    mu0      "last-layer": the weights of the network's last layer (what the paper uses); "matched": Eq. (mu_prior) over
+             the m tuples of an arm that left the buffer; "averaged": both, the last layer weighted by the n tuples in
+             the buffer, from which it was learned, and the matched mean by m
     """
 
-    def __init__(self, network, n_arms, memory=None, priors="both", mu0="last-layer", L=Config.L, P=Config.P, seed=0,
+    def __init__(self, network, n_arms, memory=None, priors="both", mu0="averaged", L=Config.L, P=Config.P, seed=0,
                  **hyper):
         for name, value, known in (("priors", priors, ("both", "mean", "none", "perfect")),
-                                   ("mu0", mu0, ("last-layer", "matched"))):
+                                   ("mu0", mu0, ("averaged", "last-layer", "matched"))):
             if value not in known:
                 raise ValueError(f"{name}: expected one of {known}, got {value!r}")
         config = Config(L=L, P=P, **hyper)
@@ -649,18 +662,20 @@ class NeuralLinearTS(Agent):
         A, C = transport(np.vstack(E_old), np.vstack(E_new))
         for i, arm in enumerate(self.arms):
             r = self.buffer.rows_of(i)[1]
+            n, m = len(r), 2 * (arm.a - c.a0) - len(r)                   # tuples in the buffer, tuples that left it
             Phi_old, mu_old = forgotten(arm, E_old[i], r)
+            anchor = transported_covariance(Phi_old, A, C, m, c.lam)
             Phi0, mu0 = c.lam * np.eye(len(A)), np.zeros(len(A))
             if self.priors == "both":
                 # solve for Phi0_i using Eq. (sigma_opt) with E_new, E_old and Phi_old
                 s2 = (E_old[i] * _solve(Phi_old, E_old[i].T).T).sum(1)
-                anchor = transported_covariance(Phi_old, A, C, 2 * (arm.a - c.a0) - len(r), c.lam)
                 Phi0 = _inverse(match_covariance(E_new[i], s2, anchor, c.ridge, c.kappa))
-            if self.priors != "none" and self.mu0 == "last-layer":
+            if self.priors != "none":
                 # set mu0_i <- LastLayerWeights(D)_i
                 mu0 = last_layer_weights(self.network)[i]
-            elif self.priors != "none":
-                mu0 = match_mean(E_old[i], E_new[i], mu_old)             # Eq. (mu_prior)
+                if self.mu0 != "last-layer":                             # averaged with what Eq. (mu_prior) carries over
+                    share = m / max(n + m, 1) if self.mu0 == "averaged" else 1.0
+                    mu0 = (1 - share) * mu0 + share * transported_mean(Phi_old, mu_old, A, anchor)
             # Phi_i = sum_j phi_j phi_j', f_i = sum_j phi_j r_j
             arm.restart(Phi0, mu0, E_new[i], r)
 
