@@ -78,7 +78,8 @@ ASSIGNMENTS = {
         "the whole of Algorithm 2: likelihood matching against catastrophic forgetting",
         "Sec. 3, and Algorithm 2 in Appendix A",
         ("transport", "forgotten", "transported_covariance", "transported_mean", "NeuralLinearTS._choose",
-         "NeuralLinearTS._observe", "NeuralLinearTS.learn", "NeuralLinearTS.buffer_features", "NeuralLinearTS.compute_priors"), 5,
+         "NeuralLinearTS._observe", "NeuralLinearTS.learn", "NeuralLinearTS.buffer_features",
+         "NeuralLinearTS.compute_priors", "NeuralLinearTS.prior"), 5,
         "Keep the order of the pseudo code: the old features are gone once the network is trained. No tuple may\n"
         "count twice: what the prior carries over is what left the buffer."),
 }
@@ -367,7 +368,7 @@ BUGS = {
         ("test_sampler_against_inverse_gamma_and_student_t",),
         "Algorithm 1", "the more data, the more the agent explores", draws_and_regret),
     "s-for-s2": Bug(
-        "match_covariance(E_new[i], s2, anchor", "match_covariance(E_new[i], np.sqrt(s2), anchor",
+        "match_covariance(E_new, s2, anchor, c", "match_covariance(E_new, np.sqrt(s2), anchor, c",
         ("test_priors_after_a_learning_phase_are_as_specified[both-last-layer]",
          "test_if_training_changes_no_feature_the_posterior_stays"),
         "Eq. (sigma_opt)", "after learning phases the agent is less certain than its data allow", phases),
@@ -377,8 +378,7 @@ BUGS = {
          "test_if_training_changes_no_feature_the_posterior_stays"),
         "Sec. 3, 4.2", "after learning phases the agent is more certain than its data allow", phases),
     "overwritten-old-features": Bug(
-        "E_new, c = self.buffer_features(), self.config",
-        "E_new = E_old = self.buffer_features()\n        c = self.config",
+        "E_new = self.buffer_features()", "E_new = E_old = self.buffer_features()",
         ("test_priors_after_a_learning_phase_are_as_specified[both-last-layer]",),
         "Algorithm 2", "what was learned under the old features does not fit the new ones", phases),
     "aliased-prior": Bug(

@@ -658,26 +658,31 @@ class NeuralLinearTS(Agent):
                 self.arms[i].update(last_layer_activations(self.network, contexts), r)
             return
         # for all i: evaluate new features on the replay buffer
-        E_new, c = self.buffer_features(), self.config
+        E_new = self.buffer_features()
         A, C = transport(np.vstack(E_old), np.vstack(E_new))
         for i, arm in enumerate(self.arms):
             r = self.buffer.rows_of(i)[1]
-            n, m = len(r), 2 * (arm.a - c.a0) - len(r)                   # tuples in the buffer, tuples that left it
-            Phi_old, mu_old = forgotten(arm, E_old[i], r)
-            anchor = transported_covariance(Phi_old, A, C, m, c.lam)
-            Phi0, mu0 = c.lam * np.eye(len(A)), np.zeros(len(A))
-            if self.priors == "both":
-                # solve for Phi0_i using Eq. (sigma_opt) with E_new, E_old and Phi_old
-                s2 = (E_old[i] * _solve(Phi_old, E_old[i].T).T).sum(1)
-                Phi0 = _inverse(match_covariance(E_new[i], s2, anchor, c.ridge, c.kappa))
-            if self.priors != "none":
-                # set mu0_i <- LastLayerWeights(D)_i
-                mu0 = last_layer_weights(self.network)[i]
-                if self.mu0 != "last-layer":                             # averaged with what Eq. (mu_prior) carries over
-                    share = m / max(n + m, 1) if self.mu0 == "averaged" else 1.0
-                    mu0 = (1 - share) * mu0 + share * transported_mean(Phi_old, mu_old, A, anchor)
+            Phi0, mu0 = self.prior(i, E_old[i], E_new[i], r, A, C)
             # Phi_i = sum_j phi_j phi_j', f_i = sum_j phi_j r_j
             arm.restart(Phi0, mu0, E_new[i], r)
+
+    def prior(self, i, E_old, E_new, r, A, C):
+        """Phi0 and mu0 of arm i under the new features: E_old and E_new (n, g) and r (n,) are its tuples in the buffer."""
+        arm, c, n, g = self.arms[i], self.config, *E_new.shape
+        Phi0, mu0, m = c.lam * np.eye(g), np.zeros(g), 2 * (arm.a - c.a0) - n    # m of its tuples left the buffer
+        Phi_old, mu_old = forgotten(arm, E_old, r)
+        anchor = transported_covariance(Phi_old, A, C, m, c.lam)
+        if self.priors == "both":
+            # solve for Phi0_i using Eq. (sigma_opt) with E_new, E_old and Phi_old
+            s2 = (E_old * _solve(Phi_old, E_old.T).T).sum(1)
+            Phi0 = _inverse(match_covariance(E_new, s2, anchor, c.ridge, c.kappa))
+        if self.priors != "none":
+            # set mu0_i <- LastLayerWeights(D)_i
+            mu0 = last_layer_weights(self.network)[i]
+            if self.mu0 != "last-layer":                                 # averaged with what Eq. (mu_prior) carries over
+                share = m / max(n + m, 1) if self.mu0 == "averaged" else 1.0
+                mu0 = (1 - share) * mu0 + share * transported_mean(Phi_old, mu_old, A, anchor)
+        return Phi0, mu0
 
 
 class EpsilonGreedy(Agent):
