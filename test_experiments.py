@@ -314,8 +314,9 @@ def test_the_example_in_the_readme_runs(tmp_path, monkeypatch):
 def test_anchors_measures_the_information_that_left(tmp_path):
     """What the features' movement says keeps more than the old covariance does, and the module is left as it was."""
     task = {"dataset": "statlog", "run": 0, "steps": 1250, "seed": 0, "data_dir": None}
+    before = nlts.transported_covariance
     exact = experiments.anchor_run(task | {"anchor": "the old covariance"})
-    assert 0 < exact["error"] < 3 and nlts.transported_covariance is experiments.TRANSPORTED
+    assert 0 < exact["error"] < 3 and nlts.transported_covariance is before
     default = experiments.anchor_run(task | {"anchor": next(iter(experiments.ANCHORS))})
     assert default["error"] < 0.5 * exact["error"]
 
@@ -486,3 +487,47 @@ def test_dask_says_how_to_install_it(tmp_path, monkeypatch):
 def test_torch_is_used_with_one_thread_in_a_run(tmp_path):
     experiments.run_task(small_task(options(tmp_path), "linear"))
     assert torch.get_num_threads() == 1
+
+
+# The choices, one at a time -----------------------------------------------------------------------------------------
+
+def test_the_fast_text_network_is_the_plain_one():
+    """Features, gradients and a few steps of training; the planted bug is an embedding that is looked up one place off."""
+    plain, fast, off = nlts.TextCNN(40, 3, seed=1), experiments.FastTextCNN(40, 3, seed=1), experiments.FastTextCNN(40, 3, seed=1)
+    x = torch.from_numpy(np.random.default_rng(0).integers(40, size=(7, 60)))
+    x[:3, 20:] = 0                                                        # padding: many places with the same maximum
+    for network in (plain, fast):
+        (network(x) ** 2).sum().backward()
+    torch.testing.assert_close(fast.features(x), plain.features(x), rtol=1e-4, atol=1e-5)
+    for name, p in plain.named_parameters():
+        torch.testing.assert_close(dict(fast.named_parameters())[name].grad, p.grad, rtol=1e-3, atol=1e-4)
+    with experiments.swapped(off.embedding, forward=lambda words: nlts.TextCNN(40, 3, seed=1).embedding((words + 1) % 40)):
+        assert not torch.allclose(off.features(x), plain.features(x), rtol=1e-2)
+
+
+def test_swapped_functions_come_back_after_an_error():
+    before = nlts.forgotten
+    with pytest.raises(ZeroDivisionError), experiments.swapped(nlts, forgotten=None):
+        assert nlts.forgotten is None
+        1 / 0
+    assert nlts.forgotten is before
+
+
+@pytest.mark.parametrize("label", experiments.VARIANTS)
+def test_every_ablation_changes_what_it_says(label):
+    """After two learning phases posteriors are proper, differ from the default's, and the module is as it was."""
+    variant, functions = experiments.VARIANTS[label], dict(vars(nlts))
+    options, states = argparse.Namespace(seed=0, data_dir=None), []
+    for v, name in (({}, None), (variant, label)):
+        hyper = {"L": 40} | v.get("hyper", {}) | {"P": 10}
+        task = experiments.make_task(options, "ablation", "statlog", "both-priors", 90, variant=name,
+                                     memory=v.get("memory", 6), **hyper | {"L": min(hyper["L"], 70)})
+        problem = experiments.make_problem(task, 3)
+        agent = experiments.make_agent(task, problem, 3)
+        with experiments.swapped(nlts, **v.get("swap", {})):
+            experiments.play([problem], [agent])
+        arm = agent.arms[0]
+        assert agent.t == 90 and np.linalg.eigvalsh(arm.precision)[0] > 0 and np.isfinite(arm.mu_hat).all() and arm.b > 0
+        states.append(np.concatenate([arm.mu_hat[:50], [arm.b], np.diag(arm.precision)[:50]]))
+    assert not np.allclose(*states, rtol=1e-6)
+    assert dict(vars(nlts)) == functions
