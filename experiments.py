@@ -401,7 +401,7 @@ def rough(o):
 def forgetting(o):
     """Fig. "Catastrophic forgetting": regret on Statlog around each retraining, five algorithms."""
     steps, runs, L = o.steps or (1200 if o.quick else 4000), o.runs or (4 if o.quick else 10), nlts.Config.L
-    names = [name for name in ALGORITHMS if name in o.algorithms]
+    names = [name for name in ALGORITHMS if name in o.algorithms and name != "last-layer"]
     tasks = [make_task(o, "forgetting", "statlog", name, steps, trace=True) for name in names]
     lines = execute(o, "forgetting", tasks, runs)
     regret = {name: np.array([line["regret"] for line in lines if line["algorithm"] == name]) for name in names}
@@ -418,6 +418,11 @@ def forgetting(o):
     print(f"mean ± standard deviation of {runs} runs of {steps} steps; before and after: the 50 steps around each of "
           f"the {len(phases)} retrainings")
     claims(regret, after)
+    for name in ("both-priors", "no-prior"):
+        if name in names:
+            ratio = after[name].mean() / max(before[name].mean(), 1e-9)
+            print(f"- {ALGORITHMS[name][0].lower()}: regret after a retraining over that before: {ratio:.2f}, "
+                  f"{'no peaks' if ratio <= 1.25 else 'peaks'} (at most 1.25, our threshold)")
     save(o, "forgetting", {"config": {"dataset": "statlog", "steps": steps, "runs": runs, "seed": o.seed, "L": L,
                                       "memory_per_arm": MEMORY, **asdict(nlts.Config())},
                            "algorithms": {n: {"regret": [list(map(float, r)) if (r % 1).any() else list(map(int, r))
@@ -491,6 +496,13 @@ def table(o):
     text = table_text(lines, names)
     print("\n" + text)
     (o.out / "table.md").write_text(text + "\n")
+    rewards = by_dataset(lines)
+    if rewards:
+        text = kinds_text(rewards) + "\n\n" + goals_text(rewards) + "\n\n" + paper_text(rewards)
+        print("\n" + text)
+        (o.out / "kinds.txt").write_text(text + "\n")
+        kinds_figure(rewards).savefig(o.out / "kinds.png", dpi=150)
+        print(f"\nfigure:  {os.path.relpath(o.out / 'kinds.png')}")
     parts = {part: sum(line["seconds"].get(part, 0) for line in lines) for part in ("total", "train", "priors")}
     share = max((np.mean([line["seconds"]["priors"] / line["seconds"]["total"] for line in lines
                           if line["dataset"] == d and line["algorithm"] == "both-priors"] or [0]), d)
@@ -527,6 +539,119 @@ def table_text(lines, names):
             cells = ["*{:.0f} ± {:.0f}*".format(*paper[name]) if name in paper else "" for name in names]
             text.append("| *the paper* | | | *5000* | *50* | " + " | ".join(cells) + " |")
     return "\n".join(text)
+
+
+def by_dataset(lines):
+    """{data set: {algorithm: rewards by run}} of the data sets on which all algorithms but `linear` played the same runs."""
+    rewards = {}
+    for line in lines:                                                   # sorted by run
+        rewards.setdefault(line["dataset"], {}).setdefault(line["algorithm"], []).append(line["reward"])
+    runs = {d: {len(r) for name, r in own.items()} for d, own in rewards.items()}
+    return {d: {name: np.array(r) for name, r in rewards[d].items()} for d in
+            sorted(rewards, key=lambda d: list(PAPER_TABLE).index(d) if d in PAPER_TABLE else 99)
+            if set(rewards[d]) == set(ALGORITHMS) and len(runs[d]) == 1 and min(runs[d]) > 1}
+
+
+def share(part, whole):
+    """mean(part) / mean(whole) over runs, and its standard error by the jackknife."""
+    n, left_out = len(part), (part.sum() - part) / (whole.sum() - whole)
+    return part.mean() / whole.mean(), np.sqrt((n - 1) / n * ((left_out - left_out.mean()) ** 2).sum())
+
+
+def kinds(own):
+    """What the network forgets, what the posterior forgets, and the shares of the latter that two kinds of mu0 win back."""
+    full, perfect, none = own["neural-linear"], own["perfect-prior"], own["no-prior"]
+    return full - perfect, perfect - none, *(share(own[name] - none, perfect - none) for name in ("both-priors", "last-layer"))
+
+
+def kinds_text(rewards):
+    """Two kinds of forgetting, as a table."""
+    rows = []
+    for d, own in rewards.items():
+        network, posterior, both, last = kinds(own)
+        scale = 100 / own["neural-linear"].mean()
+        rows.append([Path(d).stem.capitalize(),
+                     *("{:.0f} ± {:.0f} ({:+.1f} %)".format(*paired(x, 0), scale * x.mean()) for x in (network, posterior)),
+                     *("{:.0f} ± {:.0f} %".format(100 * x, 100 * e) for x, e in (both, last))])
+    median = [np.median([kinds(own)[k][0] for own in rewards.values()]) for k in (2, 3)]
+    rows.append(["Median", "", "", *(f"{100 * x:.0f} %" for x in median)])
+    header = ["reward lost", "by the network", "by the posterior", "won back by both priors", "with μ⁰ the last layer"]
+    return text_table(header, rows) + (
+        "\nnetwork: full memory - perfect prior; posterior: perfect prior - no prior; in brackets: of full memory's reward;"
+        "\nwon back: (both priors - no prior) / (perfect prior - no prior); mean ± standard error, paired by run")
+
+
+def goals_text(rewards):
+    """Both priors against the μ prior, no prior and full memory, paired by run, and how often which goal is met."""
+    rows, better, clear, near = [], 0, 0, 0
+    for d, own in rewards.items():
+        against = [paired(own["both-priors"], own[name]) for name in ("mu-prior", "no-prior", "last-layer", "neural-linear")]
+        relative = against[3][0] / own["neural-linear"].mean()
+        better += all(x >= 0 for x, _ in against[:2])
+        clear += all(x > error for x, error in against[:2])
+        near += relative >= -0.02
+        rows.append([Path(d).stem.capitalize(), *("{:+.0f} ± {:.0f}".format(*x) for x in against), f"{100 * relative:+.1f} %"])
+    n, median = len(rewards), np.median([kinds(own)[2][0] for own in rewards.values()])
+    text = text_table(["both priors minus", "μ prior", "no prior", "μ⁰ the last layer", "full memory", "relative"], rows)
+    goals = [["both priors at least as good as μ prior and no prior", "all", f"{better} of {n}", better == n],
+             ["- by more than one standard error", ">= 6", f"{clear} of {n}", clear >= 6],
+             ["won back of what the posterior forgets, median", ">= 80 %", f"{100 * median:.0f} %", median >= 0.8],
+             ["within 2 % of full memory's reward, or better", ">= 6", f"{near} of {n}", near >= 6]]
+    return text + "\n\n" + text_table(["", "goal", "measured", ""],
+                                      [[*row[:3], "met" if row[3] else "not met"] for row in goals])
+
+
+def paper_text(rewards):
+    """Ours minus the paper's where the number of steps is the same, in standard errors of both."""
+    rows = []
+    for d, own in rewards.items():
+        if d in PAPER_TABLE and d not in ("financial", "scania"):
+            cells = []
+            for name, (mean, sd) in zip(ALGORITHMS, PAPER_TABLE[d]):
+                r = own[name]
+                error = np.sqrt(r.var(ddof=1) / len(r) + sd ** 2 / 50)
+                cells.append(f"{r.mean() - mean:+.0f} ± {error:.0f}")
+            rows.append([d.capitalize(), *cells[:3], f"{own['linear'].std(ddof=1):.0f}"])
+    header = ["ours minus the paper's", *(ALGORITHMS[name][0] for name in list(ALGORITHMS)[:3]), "spread between draws"]
+    return text_table(header, rows) + (
+        "\n± standard error of both together. The authors' runs share one draw of the rows, ours draw anew: what one draw may"
+        "\nadd is not in it but in the last column, the standard deviation of our linear runs.")
+
+
+def kinds_figure(rewards):
+    """Two kinds of forgetting over all data sets: how much reward each costs, and what the priors win back."""
+    plt, y = pyplot(), np.arange(len(rewards))
+    figure, (left, right) = plt.subplots(1, 2, figsize=(8.5, 1.2 + 0.42 * len(rewards)), sharey=True)
+    for i, (d, own) in enumerate(rewards.items()):
+        network, posterior, both, last = kinds(own)
+        scale = 100 / own["neural-linear"].mean()
+        for x, shift, color, hatch in ((network, -0.19, "#E69F00", "///"), (posterior, 0.19, "#0072B2", "")):
+            value, error = paired(scale * x, 0)
+            left.barh(i + shift, value, 0.36, xerr=error, color=color, hatch=hatch, edgecolor="black", linewidth=0.5,
+                      error_kw={"linewidth": 0.8, "capsize": 2})
+            left.text(max(value, 0) + error + 0.3, i + shift, f"{value:.1f}", va="center", fontsize=7)
+        for (value, error), shift, color, marker in ((both, -0.12, "black", "o"), (last, 0.12, "#D55E00", "s")):
+            right.errorbar(100 * value, i + shift, xerr=100 * error, color=color, marker=marker, markersize=5, linewidth=1,
+                           markerfacecolor=color if marker == "o" else "white", linestyle="none")
+    bars = [plt.Rectangle((0, 0), 1, 1, facecolor=c, hatch=h, edgecolor="black", linewidth=0.5)
+            for c, h in (("#E69F00", "///"), ("#0072B2", ""))]
+    left.legend(bars, ["the network: full memory - perfect prior", "the posterior: perfect prior - no prior"], fontsize=7,
+                loc="lower left", bbox_to_anchor=(0, 1), frameon=False)
+    left.set_yticks(y, [Path(d).stem.capitalize() for d in rewards])
+    left.set_ylim(len(rewards) - 0.4, -0.6)
+    left.margins(x=0.12)
+    left.axvline(0, color="black", linewidth=0.8)
+    left.set_xlabel("reward forgotten, % of full memory's")
+    for x, line in ((0, ":"), (80, "--"), (100, "-")):
+        right.axvline(x, color="0.6", linewidth=0.8, linestyle=line, zorder=0)
+    right.plot([], [], "o", color="black", label="both priors")
+    right.plot([], [], "s", color="#D55E00", markerfacecolor="white", label="both priors, μ⁰ the last layer (the paper)")
+    right.legend(fontsize=7, loc="lower left", bbox_to_anchor=(0, 1), frameon=False)
+    right.set_xlabel("won back of what the posterior forgets, %\n(0: no prior, 100: perfect prior, dashed: our goal)")
+    right.set_xlim(left=min(-8, right.get_xlim()[0]))
+    runs = sorted({len(own["no-prior"]) for own in rewards.values()})
+    figure.suptitle(f"Two kinds of forgetting, mean of {' or '.join(map(str, runs))} runs ± 1 standard error", fontsize=10)
+    return figure
 
 
 # Sec. 4.3: text -----------------------------------------------------------------------------------------------------

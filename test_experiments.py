@@ -531,3 +531,59 @@ def test_every_ablation_changes_what_it_says(label):
         states.append(np.concatenate([arm.mu_hat[:50], [arm.b], np.diag(arm.precision)[:50]]))
     assert not np.allclose(*states, rtol=1e-6)
     assert dict(vars(nlts)) == functions
+
+
+# Two kinds of forgetting --------------------------------------------------------------------------------------------
+
+def made_up(**means):
+    """Result lines of two data sets, eight runs: a common difficulty of the run, and what each algorithm adds."""
+    rng, lines = np.random.default_rng(0), []
+    for dataset in ("statlog", "adult"):
+        run_effect = 100 * rng.normal(size=8)
+        for name in experiments.ALGORITHMS:
+            reward = 4000 + means.get(name, 0.0) + run_effect + rng.normal(size=8)
+            lines += [{"dataset": dataset, "algorithm": name, "run": k, "reward": reward[k]} for k in range(8)]
+    return lines
+
+
+MEANS = {"neural-linear": 300.0, "perfect-prior": 200.0, "both-priors": 180.0, "last-layer": 100.0, "mu-prior": 10.0}
+
+
+def test_two_kinds_of_forgetting_are_told_apart():
+    """Paired by run the difficulty of a run (standard deviation 100) cancels: within 5 standard errors of what was put in."""
+    rewards = experiments.by_dataset(made_up(**MEANS))
+    assert list(rewards) == ["adult", "statlog"]                          # in the order of the paper's table
+    for own in rewards.values():
+        network, posterior, (both, error), (last, _) = experiments.kinds(own)
+        assert abs(network.mean() - 100) < 5 * np.sqrt(2 / 8) and abs(posterior.mean() - 200) < 5 * np.sqrt(2 / 8)
+        assert abs(both - 0.9) < 5 * 0.007 and abs(last - 0.5) < 5 * 0.007 and 0 < error < 0.02
+        unpaired = experiments.kinds(own | {"no-prior": own["no-prior"][::-1]})[2][1]
+        assert unpaired > 5 * error                                       # the planted bug: runs that do not belong together
+
+
+def test_the_jackknife_knows_the_spread_of_a_share():
+    """Its standard error, averaged over 300 samples of 20 runs, is that of the share within 15 % (5 sigma: 20 %)."""
+    rng, values, errors = np.random.default_rng(0), [], []
+    for _ in range(300):
+        whole = 10 + rng.normal(size=20)
+        value, error = experiments.share(0.8 * whole + rng.normal(size=20), whole)
+        values.append(value), errors.append(error)
+    assert np.mean(errors) == pytest.approx(np.std(values), rel=0.15) and np.mean(values) == pytest.approx(0.8, abs=0.01)
+
+
+def test_goals_are_counted_and_can_fail():
+    text = experiments.goals_text(experiments.by_dataset(made_up(**MEANS)))
+    assert re.search(r"at least as good .* 2 of 2 +met", text) and re.search(r"median .* 90 % +met", text)
+    assert re.search(r"one standard error .* 2 of 2 +not met", text)      # the goal is six
+    assert re.search(r"at least as good .* 0 of 2 +not met", experiments.goals_text(
+        experiments.by_dataset(made_up(**MEANS | {"mu-prior": 500.0}))))
+    assert re.search(r"median .* 50 % +not met", experiments.goals_text(
+        experiments.by_dataset(made_up(**MEANS | {"both-priors": 100.0}))))
+    assert re.search(r"within 2 % .* 0 of 2 +not met", experiments.goals_text(
+        experiments.by_dataset(made_up(**MEANS | {"neural-linear": 600.0}))))
+
+
+def test_data_sets_without_all_runs_are_left_out():
+    lines = [line for line in made_up(**MEANS) if (line["dataset"], line["algorithm"], line["run"]) != ("adult", "linear", 7)]
+    assert list(experiments.by_dataset(lines)) == ["statlog"]
+    assert experiments.by_dataset([line for line in lines if line["algorithm"] != "no-prior"]) == {}
