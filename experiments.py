@@ -11,6 +11,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")                            # befor
 import argparse  # noqa: E402
 import copy  # noqa: E402
 import hashlib  # noqa: E402
+import inspect  # noqa: E402
 import json  # noqa: E402
 import multiprocessing  # noqa: E402
 import re  # noqa: E402
@@ -246,6 +247,9 @@ def config_hash(task):
     key = {name: value for name, value in task.items() if name not in ("runs", "data_dir", "trace", "hash")}
     if task.get("csv"):
         key["csv"] = hashlib.sha256(Path(task["csv"]).read_bytes()).hexdigest()
+    if task["variant"]:                                                  # a label may stay where its meaning changes
+        variant = VARIANTS[task["variant"]]
+        key["made by"] = [inspect.getsource(part) for part in (variant.get("agent"), variant.get("network")) if part]
     return hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:12]
 
 
@@ -498,7 +502,7 @@ def table(o):
     (o.out / "table.md").write_text(text + "\n")
     rewards = by_dataset(lines)
     if rewards:
-        text = kinds_text(rewards) + "\n\n" + goals_text(rewards) + "\n\n" + paper_text(rewards)
+        text = kinds_text(rewards) + "\n\n" + goals_text(rewards) + "\n\n" + paper_text(rewards, lines)
         print("\n" + text)
         (o.out / "kinds.txt").write_text(text + "\n")
         kinds_figure(rewards).savefig(o.out / "kinds.png", dpi=150)
@@ -513,9 +517,9 @@ def table(o):
     rough(o)
 
 
-def available_steps(o, dataset):
+def available_steps(o, dataset, quick=800):
     """5000, or as many as there are where rows are not drawn with replacement."""
-    steps = o.steps or (800 if o.quick else 5000)
+    steps = o.steps or (quick if o.quick else 5000)
     if o.csv:
         return min(steps, len(datasets.from_csv(o.csv)))
     rows = len(datasets.table(datasets.SOURCES[dataset], o.data_dir).y)
@@ -542,7 +546,7 @@ def table_text(lines, names):
 
 
 def by_dataset(lines):
-    """{data set: {algorithm: rewards by run}} of the data sets on which all algorithms but `linear` played the same runs."""
+    """{data set: {algorithm: rewards by run}} of the data sets on which all algorithms played, and played the same runs."""
     rewards = {}
     for line in lines:                                                   # sorted by run
         rewards.setdefault(line["dataset"], {}).setdefault(line["algorithm"], []).append(line["reward"])
@@ -590,9 +594,12 @@ def goals_text(rewards):
         better += all(x >= 0 for x, _ in against[:2])
         clear += all(x > error for x, error in against[:2])
         near += relative >= -0.02
-        rows.append([Path(d).stem.capitalize(), *("{:+.0f} ± {:.0f}".format(*x) for x in against), f"{100 * relative:+.1f} %"])
+        median = np.median(own["both-priors"] - own["neural-linear"]) / own["neural-linear"].mean()
+        rows.append([Path(d).stem.capitalize(), *("{:+.0f} ± {:.0f}".format(*x) for x in against), f"{100 * relative:+.1f} %",
+                     f"{100 * median:+.1f} %"])
     n, median = len(rewards), np.median([kinds(own)[2][0] for own in rewards.values()])
-    text = text_table(["both priors minus", "μ prior", "no prior", "μ⁰ the last layer", "full memory", "relative"], rows)
+    header = ["both priors minus", "μ prior", "no prior", "μ⁰ the last layer", "full memory", "relative", "(median)"]
+    text = text_table(header, rows)
     goals = [["both priors at least as good as μ prior and no prior", "all", f"{better} of {n}", better == n],
              ["- by more than one standard error", ">= 6", f"{clear} of {n}", clear >= 6],
              ["won back of what the posterior forgets, median", ">= 80 %", f"{100 * median:.0f} %", median >= 0.8],
@@ -601,11 +608,11 @@ def goals_text(rewards):
                                       [[*row[:3], "met" if row[3] else "not met"] for row in goals])
 
 
-def paper_text(rewards):
-    """Ours minus the paper's where the number of steps is the same, in standard errors of both."""
-    rows = []
+def paper_text(rewards, lines):
+    """Ours minus the paper's where the number of steps is the same."""
+    rows, comparable = [], {line["dataset"] for line in lines if line["steps"] == 5000}
     for d, own in rewards.items():
-        if d in PAPER_TABLE and d not in ("financial", "scania"):
+        if d in PAPER_TABLE and d in comparable:
             cells = []
             for name, (mean, sd) in zip(ALGORITHMS, PAPER_TABLE[d]):
                 r = own[name]
@@ -828,9 +835,10 @@ def prior_errors(rng, g, n, eps, m=400):
     analytical = Phi0 + c.lam * (np.eye(g) - np.linalg.pinv(E_new) @ E_new), mu0
     # as NeuralLinearTS(mu0="matched") does it
     s2 = np.sum(E_old.T * np.linalg.solve(Phi_old, E_old.T), axis=0)
-    anchor = nlts.transported_covariance(Phi_old, *nlts.transport(E_old, E_new), m, c.lam)
+    A, C = nlts.transport(E_old, E_new)
+    anchor = nlts.transported_covariance(Phi_old, A, C, m, c.lam)
     S = nlts.match_covariance(E_new, s2, anchor, c.ridge, c.kappa)
-    matched = np.linalg.inv(S), nlts.match_mean(E_old, E_new, mu_old)
+    matched = np.linalg.inv(S), nlts.transported_mean(Phi_old, mu_old, A, anchor)
     errors, log_s2 = [], lambda arm: np.log(np.sum(test.T * np.linalg.solve(arm.precision, test.T), axis=0))
     for prior in (analytical, matched, (c.lam * np.eye(g), np.zeros(g))):
         arm.restart(*prior, E_new, r)
@@ -1202,7 +1210,8 @@ def anchor_run(task):
     seed = run_seed("anchors", task["dataset"], task["run"], task["seed"])
     problem = datasets.load(task["dataset"], task["steps"], seed, task["data_dir"])
     N, errors, seen = problem.n_arms, [], [[] for _ in range(problem.n_arms)]
-    agent, earned = agent_class(nlts.MLP(problem.dim, N, seed=seed), N, MEMORY * N, seed=seed, **hyper), 0.0
+    network = nlts.MLP(problem.dim, N, seed=seed)
+    agent, earned = agent_class(network, N, MEMORY * N, mu0="last-layer", seed=seed, **hyper), 0.0
     agent.learn = lambda: None
     for t, context in enumerate(problem.contexts):
         arm = agent.act(context)
@@ -1261,17 +1270,21 @@ def anchors_tables(results):
     print_table(["reward", *present],
                 [[name, *(mean_sd([line["reward"] for line in own[name, d]]) for d in present)] for name in ANCHORS])
     print(f"{len(own[next(iter(own))])} runs of {results[0]['steps']} steps. Errors on contexts that left the buffer: mean, "
-          f"and in brackets the mean\ndifference (+: less certain than full memory). Rewards: mean ± standard deviation.")
+          f"and in brackets the mean\ndifference (+: less certain than full memory). Rewards: mean ± standard deviation. "
+          f"μ⁰ is the last layer, which no anchor moves.")
 
 
 # The choices that the paper leaves open, one at a time --------------------------------------------------------------
 
 class AuthorsRMSProp(torch.optim.RMSprop):
-    """The optimizer of the authors' code: a learning rate of 0.1/(1 + step/2), gradients of norm at most 5."""
+    """The optimizer of the authors' code: a learning rate of 0.1/(1 + step/2), gradients of norm at most 5, and, as in
+    TensorFlow, mean squares that start at 1."""
 
     def __init__(self, parameters):
         super().__init__(parameters, lr=0.1, alpha=0.9, eps=1e-10)
         self.steps = 0
+        for p in self.param_groups[0]["params"]:
+            self.state[p] = {"step": torch.tensor(0.0), "square_avg": torch.ones_like(p)}
 
     def step(self):
         """One step; it is never counted from 0 again."""
@@ -1303,11 +1316,11 @@ class WideMLP(nlts.MLP):
 
 
 class ConstantFeature(nlts.MLP):
-    """An output bias: one more feature, always 1."""
+    """An output bias, at first 0: one more feature, always 1."""
 
     def __init__(self, dim, n_arms, seed):
-        super().__init__(dim, n_arms, hidden=51, seed=seed)
-        self.input, self.bias = (torch.nn.Parameter(p.detach()[:50]) for p in (self.input, self.bias))
+        super().__init__(dim, n_arms, seed=seed)
+        self.weights = torch.nn.Parameter(torch.nn.functional.pad(self.weights.detach(), (0, 1)))
 
     def features(self, x):
         """phi = (phi, 1)."""
@@ -1324,7 +1337,7 @@ class NoMean(nlts.NeuralLinearTS):
 
 
 class RowMean(nlts.NeuralLinearTS):
-    """Eq. (mu_prior) as printed, over the rows of the buffer."""
+    """Eq. (mu_prior) over the rows of the buffer."""
 
     def prior(self, i, E_old, E_new, r, A, C):
         """mu0 of match_mean."""
@@ -1345,9 +1358,13 @@ class WeakMean(nlts.NeuralLinearTS):
     """The last layer is believed as the first prior is, with lam, beside what left the buffer; with mu0="matched"."""
 
     def prior(self, i, *arguments):
-        """Phi0 mu0 = Phi0 carried + lam w."""
-        Phi0, carried = super().prior(i, *arguments)
-        return Phi0, carried + self.config.lam * np.linalg.solve(Phi0, last_layer(self)[i])
+        """f = A f_old + lam w, and f_old without the lam w of the phase before."""
+        if not hasattr(self, "added"):
+            self.added = np.zeros_like(last_layer(self))
+        w, before = self.config.lam * last_layer(self)[i], self.added[i].copy()
+        self.added[i] = w
+        with swapped(nlts, transported_mean=lambda Phi_old, mu_old, A, anchor: anchor @ (A @ (Phi_old @ mu_old - before) + w)):
+            return super().prior(i, *arguments)
 
 
 class BufferNoise(nlts.NeuralLinearTS):
@@ -1414,7 +1431,7 @@ ABLATION = {  # the choice: {another answer: how it is made}; what is not named 
         "both of the authors'": {"agent": AuthorsTraining, "network": WideMLP},
         "both of the authors', μ⁰ the last layer": {"agent": AuthorsTraining, "network": WideMLP,
                                                     "arguments": {"mu0": "last-layer"}}},
-    "the buffer: counted once": {
+    "the buffer: counted once": {                                        # m, in mC, stays what left
         "counted twice": {"swap": {"forgotten": lambda arm, E_old, r: (arm.precision, arm.mu_hat)}}},
     "μ⁰: last layer and carried mean, by tuples": {
         "the last layer (the paper)": {"arguments": {"mu0": "last-layer"}},
@@ -1422,7 +1439,9 @@ ABLATION = {  # the choice: {another answer: how it is made}; what is not named 
         "the carried mean": {"arguments": {"mu0": "matched"}},
         "the last layer believed with λ only": {"agent": WeakMean, "arguments": {"mu0": "matched"}},
         "matched on the buffer's rows": {"agent": RowMean}, "none": {"agent": NoMean}},
-    "anchor: transported": {"the old covariance": {"agent": OldAnchor}, "none: minimum norm": {"agent": NoAnchor}},
+    "anchor: transported": {
+        "the old covariance": {"agent": OldAnchor}, "none: minimum norm": {"agent": NoAnchor},
+        "none, and μ⁰ the last layer": {"agent": NoAnchor, "arguments": {"mu0": "last-layer"}}},
     "matching: ridge 0.1, κ = 10": {
         "no matching": {"hyper": {"kappa": 1.0}}, "ridge 1e-4": {"hyper": {"ridge": 1e-4}},
         "ridge 1e-4, κ = 1000": {"hyper": {"ridge": 1e-4, "kappa": 1000.0}}},
@@ -1439,19 +1458,19 @@ VARIANTS = {label: variant for group in ABLATION.values() for label, variant in 
 
 def ablation(o):
     """What each choice that the paper leaves open, or gets wrong, is worth: both priors with one thing changed."""
-    steps, runs = o.steps or (850 if o.quick else 5000), o.runs or (2 if o.quick else 10)
+    runs = o.runs or (2 if o.quick else 10)
     sets = ["statlog"] if o.quick else o.datasets or ["statlog", "mushroom", "census", "epileptic"]
     labels = ["counted twice", "the last layer (the paper)", "none: minimum norm"] if o.quick else list(VARIANTS)
     tasks = []
     for dataset in sets:
         try:
-            n = min(steps, available_steps(o, dataset))
+            steps = available_steps(o, dataset, quick=1000)
         except datasets.MissingData as error:
             print(f"skipped: {error}", file=sys.stderr)
             continue
-        tasks += [make_task(o, "ablation", dataset, name, n) for name in
+        tasks += [make_task(o, "ablation", dataset, name, steps) for name in
                   ("both-priors", "no-prior", "perfect-prior", "neural-linear")]
-        tasks += [make_task(o, "ablation", dataset, "both-priors", n, memory=VARIANTS[label].get("memory", MEMORY),
+        tasks += [make_task(o, "ablation", dataset, "both-priors", steps, memory=VARIANTS[label].get("memory", MEMORY),
                             variant=label, **VARIANTS[label].get("hyper", {})) for label in labels]
     lines = execute(o, "ablation", tasks, runs)
     present = [d for d in PAPER_TABLE if d in {line["dataset"] for line in lines}]
@@ -1469,12 +1488,20 @@ def ablation(o):
         rows += [["- " + label, *(difference_text(reward[d, label], reward[d, "both-priors"]) for d in present)]
                  for label in chosen]
     print_table(["change of the reward", *map(str.capitalize, present)], rows)
-    print(f"paired difference from the default ± standard error of {runs} runs of {steps} steps, * beyond two standard errors; "
-          f"\nthe seeds are not those of the table")
+    steps, cells = max(line["steps"] for line in lines), len(labels) * len(present)
+    print(f"paired difference from the default ± standard error of {runs} runs of {steps} steps; the seeds are not those of the "
+          f"table.\n* beyond two standard errors: of these {cells} differences chance alone would mark about "
+          f"{cells * by_chance(runs):.0f}")
     save(o, "ablation", {"runs": runs, "steps": steps,
                          "reward": {d: {name: reward[d, name] for e, name in reward if e == d} for d in present}},
          ablation_figure(reward, present, labels, runs))
     rough(o)
+
+
+def by_chance(runs):
+    """How often a paired difference of nothing lies beyond two standard errors: Student's t with runs - 1 degrees."""
+    from scipy.stats import t                                            # slow to import
+    return 2 * t.sf(2, runs - 1)
 
 
 def difference_text(x, y):
@@ -1506,9 +1533,9 @@ def ablation_figure(reward, present, labels, runs, low=-0.75, high=1.75):
             difference, error = paired(reward[d, label], default)
             clear = abs(difference) > 2 * error
             marker = "<" if x < low else ">" if x > high else "o"
-            panel.errorbar(np.clip(x, low, high), y, xerr=None if marker != "o" else error / unit, marker=marker, markersize=4.5,
+            panel.errorbar(np.clip(x, low, high), y, xerr=error / abs(unit) if marker == "o" else None, marker=marker,
                            color="#D55E00" if clear else "black", markerfacecolor="#D55E00" if clear else "white",
-                           linewidth=1)
+                           markersize=4.5, linewidth=1)
         panel.set_xlim(low - 0.12, high + 0.12)
         panel.set_xticks([0, 1], ["no\nprior", "perfect\nprior"], fontsize=8)
         panel.set_title(d.capitalize(), fontsize=9)
@@ -1517,7 +1544,8 @@ def ablation_figure(reward, present, labels, runs, low=-0.75, high=1.75):
     axes[0, 0].set_yticks(range(len(rows)), [name for name, _ in rows], fontsize=8, ha="left")
     axes[0, 0].tick_params(axis="y", pad=195)
     figure.suptitle(f"Both priors with one choice changed: mean reward of {runs} runs, ± 1 standard error of the difference\n"
-                    "from the default (dashed). Filled: more than two of them away. Arrows: outside of the picture.",
+                    "from the default (dashed). Filled: more than two of them away. Arrows: outside of the picture.\n"
+                    "No prior and perfect prior are those of the default settings, in every row.",
                     fontsize=9)
     return figure
 

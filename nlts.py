@@ -8,8 +8,8 @@ Read it beside the paper, top to bottom. Equations are named by their LaTeX labe
 
     Sec. 2       BayesianLinearRegression (Eqs. posterior, BLR), LinearTS (Algorithm 1)
     Sec. 3       1 MLP, TextCNN, train (Eq. loss)   2 exploration: BayesianLinearRegression.update   3 ReplayBuffer
-                 4 match_mean (Eq. mu_prior), match_covariance_sdp and match_covariance (Eq. sigma_opt),
-                   with transport, forgotten, transported_covariance and transported_mean for what the paper leaves open
+                 4 match_mean, transported_mean (Eq. mu_prior), match_covariance_sdp, match_covariance (Eq. sigma_opt),
+                   with transport, forgotten and transported_covariance for what the paper leaves open
                  discussion: invertible_prior (Eqs. mu_sol, sdp_sol)
     Appendix A   NeuralLinearTS (Algorithm 2)
     Sec. 4.3     EpsilonGreedy
@@ -34,12 +34,12 @@ Read it beside the paper, top to bottom. Equations are named by their LaTeX labe
 Where this differs from the paper (README.md has the reasons, test_nlts.py the proofs):
  1. nu2 itself is inverse gamma, a counts the plays of its own arm, b uses the full precision Phi0 + Phi.
  2. Eq. sigma_opt is matched to s^2, not s, and s^2 is computed with the Phi_old of item 3, prior included.
- 3. What is carried over is what left the buffer, Phi_old = Phi0 + Phi - E_old'E_old: nothing counts twice.
+ 3. What is carried over is what left the buffer, Phi_old = Phi0 + Phi - E_old'E_old: no tuple counts twice in a precision.
  4. a and b go on unchanged through a learning phase, and mu_hat of every arm is recomputed in it.
  5. Eq. sigma_opt has many solutions; ours is unique and bounded (`match_covariance`), and nearest to what the
     features' movement says of the tuples that left the buffer (`transport`, `transported_covariance`).
- 6. mu0 is the last layer's weights averaged with the old mean carried over (Eq. mu_prior, in least squares over
-    what left the buffer), each weighted by the number of tuples it was learned from.
+ 6. mu0 is the last layer averaged with the old mean, carried over by Eq. mu_prior (`transported_mean`): a heuristic,
+    weighted by the tuples in the buffer, which the last layer was just fitted to, and those that left it.
  7. Phi0 starts at lam I with lam = 0.25 for every agent, of size g; each arm is first pulled twice.
  8. A full buffer in which the played arm has no tuple gives up the oldest one of the fullest arm.
  9. The output layer has no bias, so that forward(x) = features(x) weights' (give features a constant 1 for one).
@@ -561,10 +561,12 @@ def transported_covariance(Phi_old, A, C, m, lam):
 
 
 def transported_mean(Phi_old, mu_old, A, anchor):
-    """Eq. (mu_prior) over the tuples that left the buffer: the mean under the new features, with phi = A phi_old + e.
+    """Eq. (mu_prior) for the tuples that left the buffer: the mean that goes with the covariance `anchor`.
 
-    Their sum of phi r is A f_old + sum of e r, f_old = Phi_old mu_old. The second sum is taken to be 0: that of phi'mu0
-    then comes nearest to phi_old'mu_old, and mu0 claims nothing for what is new in phi. If no feature changed it is mu_old.
+    With phi = A phi_old + e their sum of phi r, f, is A f_old + sum of e r, where f_old = Phi_old mu_old. Taking sum of e r
+    to be 0 (what is new in phi told them nothing of r) leaves f = A f_old, and the mean of a posterior is its covariance
+    times f. As lam -> 0 phi'mu0 is the least-squares fit to their old predictions phi_old'mu_old. If no feature changed it
+    is mu_old.
     """
     return anchor @ A @ Phi_old @ mu_old
 
@@ -587,9 +589,9 @@ class NeuralLinearTS(Agent):
     memory   None: all tuples are kept and nothing is forgotten, the algorithm of Riquelme et al.; n: at most n tuples
     priors   "both" (the paper's method), "mean" or "none" (its ablations), or "perfect": the network sees the buffer
              only, but the posterior is recomputed from all data, the reference for any prior
-    mu0      "last-layer": the weights of the network's last layer (what the paper uses); "matched": Eq. (mu_prior) over
-             the m tuples of an arm that left the buffer; "averaged": both, the last layer weighted by the n tuples in
-             the buffer, from which it was learned, and the matched mean by m
+    mu0      of both priors. "last-layer": the weights of the network's last layer (what the paper uses); "matched":
+             Eq. (mu_prior) for the m tuples of an arm that left the buffer; "averaged": m parts of the matched mean
+             and n, the arm's tuples in the buffer, of the last layer
     """
 
     def __init__(self, network, n_arms, memory=None, priors="both", mu0="averaged", L=Config.L, P=Config.P, seed=0,
@@ -667,19 +669,21 @@ class NeuralLinearTS(Agent):
             arm.restart(Phi0, mu0, E_new[i], r)
 
     def prior(self, i, E_old, E_new, r, A, C):
-        """Phi0 and mu0 of arm i under the new features: E_old and E_new (n, g) and r (n,) are its tuples in the buffer."""
+        """Phi0 and mu0 of arm i under the new features. E_old, E_new (n, g) and r (n,) are its tuples in the buffer; how
+        features moved, A and C (g, g), is what `transport` says of the tuples of all arms."""
         arm, c, n, g = self.arms[i], self.config, *E_new.shape
-        Phi0, mu0, m = c.lam * np.eye(g), np.zeros(g), 2 * (arm.a - c.a0) - n    # m of its tuples left the buffer
-        Phi_old, mu_old = forgotten(arm, E_old, r)
-        anchor = transported_covariance(Phi_old, A, C, m, c.lam)
-        if self.priors == "both":
-            # solve for Phi0_i using Eq. (sigma_opt) with E_new, E_old and Phi_old
-            s2 = (E_old * _solve(Phi_old, E_old.T).T).sum(1)
-            Phi0 = _inverse(match_covariance(E_new, s2, anchor, c.ridge, c.kappa))
+        Phi0, mu0 = c.lam * np.eye(g), np.zeros(g)
         if self.priors != "none":
             # set mu0_i <- LastLayerWeights(D)_i
             mu0 = last_layer_weights(self.network)[i]
-            if self.mu0 != "last-layer":                                 # averaged with what Eq. (mu_prior) carries over
+        if self.priors == "both":
+            # solve for Phi0_i using Eq. (sigma_opt) with E_new, E_old and Phi_old
+            Phi_old, mu_old = forgotten(arm, E_old, r)
+            m = 2 * (arm.a - c.a0) - n                                   # so many of its tuples left the buffer
+            anchor = transported_covariance(Phi_old, A, C, m, c.lam)
+            s2 = (E_old * _solve(Phi_old, E_old.T).T).sum(1)
+            Phi0 = _inverse(match_covariance(E_new, s2, anchor, c.ridge, c.kappa))
+            if self.mu0 != "last-layer":
                 share = m / max(n + m, 1) if self.mu0 == "averaged" else 1.0
                 mu0 = (1 - share) * mu0 + share * transported_mean(Phi_old, mu_old, A, anchor)
         return Phi0, mu0

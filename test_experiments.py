@@ -314,9 +314,9 @@ def test_the_example_in_the_readme_runs(tmp_path, monkeypatch):
 def test_anchors_measures_the_information_that_left(tmp_path):
     """What the features' movement says keeps more than the old covariance does, and the module is left as it was."""
     task = {"dataset": "statlog", "run": 0, "steps": 1250, "seed": 0, "data_dir": None}
-    before = nlts.transported_covariance
+    before = nlts.match_covariance
     exact = experiments.anchor_run(task | {"anchor": "the old covariance"})
-    assert 0 < exact["error"] < 3 and nlts.transported_covariance is before
+    assert 0 < exact["error"] < 3 and nlts.match_covariance is before
     default = experiments.anchor_run(task | {"anchor": next(iter(experiments.ANCHORS))})
     assert default["error"] < 0.5 * exact["error"]
 
@@ -531,6 +531,53 @@ def test_every_ablation_changes_what_it_says(label):
         states.append(np.concatenate([arm.mu_hat[:50], [arm.b], np.diag(arm.precision)[:50]]))
     assert not np.allclose(*states, rtol=1e-6)
     assert dict(vars(nlts)) == functions
+
+
+def variant_agent(label, phases=0, **hyper):
+    """An agent of the ablation on Statlog after some learning phases of 40 steps."""
+    v = experiments.VARIANTS[label]
+    options = argparse.Namespace(seed=0, data_dir=None)
+    task = experiments.make_task(options, "ablation", "statlog", "both-priors", 40 * phases or 1, memory=6, variant=label,
+                                 **{"L": 40, "P": 10} | hyper)
+    problem = experiments.make_problem(task, 3)
+    agent = experiments.make_agent(task, problem, 3)
+    with experiments.swapped(nlts, **v.get("swap", {})):
+        if phases:
+            experiments.play([problem], [agent])
+    return agent
+
+
+def test_the_authors_optimizer_goes_on_and_starts_gently():
+    """TensorFlow's RMSProp: g/sqrt(0.9 + 0.1 g^2) in the first step, at 0.1; the count goes on through the phases."""
+    p = torch.nn.Parameter(torch.tensor([1.0, 2.0]))
+    p.grad = torch.tensor([0.3, -0.4])
+    optimizer = experiments.AuthorsRMSProp([p])
+    optimizer.step()
+    torch.testing.assert_close(p.detach(), torch.tensor([1.0, 2.0]) - 0.1 * p.grad / torch.sqrt(0.9 + 0.1 * p.grad ** 2))
+    p.grad = torch.tensor([30.0, -40.0])                                  # clipped to norm 5
+    before = p.detach().clone()
+    optimizer.step()
+    square = 0.9 * (0.9 + 0.1 * torch.tensor([0.09, 0.16])) + 0.1 * torch.tensor([9.0, 16.0])
+    torch.testing.assert_close(p.detach(), before - 0.1 / 1.5 * torch.tensor([3.0, -4.0]) / square.sqrt())
+    assert variant_agent("the authors' RMSProp", phases=3).optimizer.steps == 30
+
+
+def test_a_weak_mean_does_not_grow_with_the_phases():
+    """Without training nothing moves, and lam w stands beside the data once, not once a phase."""
+    agent, rng, f = variant_agent("the last layer believed with λ only", P=0), np.random.default_rng(0), np.zeros((7, 50))
+    for t in range(240):
+        context, reward = rng.normal(size=9), rng.normal()
+        f[t % 7] += nlts.last_layer_activations(agent.network, context[None])[0] * reward
+        agent.update(context, t % 7, reward)
+    for arm, w, total in zip(agent.arms, agent.network.weights.detach().numpy(), f):
+        np.testing.assert_allclose(arm.precision @ arm.mu_hat, total + 0.25 * w, atol=1e-6)
+
+
+def test_a_constant_feature_changes_nothing_at_first():
+    plain, constant = variant_agent("counted twice").network, variant_agent("a constant feature").network
+    x = torch.randn(5, 9, dtype=torch.float64)
+    torch.testing.assert_close(constant(x), plain(x))
+    assert (constant.features(x)[:, -1] == 1).all() and constant.weights.shape == (7, 51)
 
 
 # Two kinds of forgetting --------------------------------------------------------------------------------------------

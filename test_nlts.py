@@ -770,6 +770,7 @@ def test_priors_after_a_learning_phase_are_as_specified(priors, mu0):
             assert evicted > 0 and not np.allclose(last, carried, rtol=0.1)
             expected_mu0 = {"last-layer": last, "matched": carried,
                             "averaged": (len(r) * last + evicted * carried) / (len(r) + evicted)}[mu0]
+            expected_mu0 = expected_mu0 if priors == "both" else last
         close(arm.Phi0, Phi0, rtol=1e-6), close(arm.mu0, expected_mu0, rtol=1e-6, scale=1)
         close(arm.Phi, e_new.T @ e_new), close(arm.f, e_new.T @ r)
         close(arm.mu_hat, np.linalg.solve(Phi0 + e_new.T @ e_new, Phi0 @ expected_mu0 + e_new.T @ r), rtol=1e-5)
@@ -850,8 +851,8 @@ def test_linear_features_and_matched_mean_recover_the_full_data_regression(seed)
 @pytest.mark.limited
 @given(seeds)
 def test_transported_mean_keeps_the_old_predictions_as_nearly_as_new_features_can(seed):
-    """Of all weights mu0, the sum of (phi'mu0 - phi_old'mu_old)^2 over tuples that left the buffer is least: checked on
-    tuples whose moments are those that A and C describe, with half of each e turned around so that e does not correlate."""
+    """Of all mu0, the sum of (phi'mu0 - phi_old'mu_old)^2 over tuples that left the buffer is least, checked on tuples in
+    pairs with e and -e, whose moments are just those that A and C describe; and with lam it is their ridge regression."""
     rng, g, m = np.random.default_rng(seed), 4, 60
     old, A, mu_old = rng.normal(size=(m, g)), rng.normal(size=(g, g)), rng.normal(size=g)
     old, e = np.vstack([old, old]), rng.normal(size=(m, g))
@@ -860,6 +861,11 @@ def test_transported_mean_keeps_the_old_predictions_as_nearly_as_new_features_ca
     anchor = nlts.transported_covariance(M + lam * np.eye(g), A, e.T @ e / len(e), len(e), lam)
     mu0 = nlts.transported_mean(M + lam * np.eye(g), mu_old, A, anchor)
     close(mu0, np.linalg.lstsq(new, old @ mu_old, rcond=None)[0], rtol=1e-5, scale=1)
+    r, lam = np.tile(rng.normal(size=m), 2), 5.0                          # the same reward for e and -e: sum of e r is 0
+    Phi_old, Phi = M + lam * np.eye(g), new.T @ new + lam * np.eye(g)
+    anchor = nlts.transported_covariance(Phi_old, A, e.T @ e / len(e), len(e), lam)
+    mu0 = nlts.transported_mean(Phi_old, np.linalg.solve(Phi_old, old.T @ r), A, anchor)
+    close(mu0, np.linalg.solve(Phi, new.T @ r), rtol=1e-6, scale=1)
     unchanged = nlts.transported_covariance(M, np.eye(g), np.zeros((g, g)), len(e), lam)
     close(nlts.transported_mean(M, mu_old, np.eye(g), unchanged), mu_old, rtol=1e-6, scale=1)
 
@@ -925,7 +931,7 @@ def test_features_are_those_of_the_context_and_of_the_network_as_it_is():
 @pytest.mark.limited
 def test_ablations_differ_only_in_their_priors():
     """Until the first learning phase all variants make the same choices; after it they hold the same rows as data."""
-    agents = {p: small_agent(priors=p) for p in ("both", "mean", "none", "perfect")}
+    agents = {p: small_agent(priors=p, mu0="last-layer") for p in ("both", "mean", "none", "perfect")}
     played = {p: advance(agent, 40) for p, agent in agents.items()}
     assert len({tuple(arms) for arms in played.values()}) == 1
     both, mean, none, perfect = agents.values()
