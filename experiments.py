@@ -323,10 +323,12 @@ def execute(o, name, tasks, runs):
                     file.flush()
                     os.fsync(file.fileno())
                     progress(len(lines) - len(done), total)
-            except KeyboardInterrupt:
+            except BaseException as error:
                 for future in futures:
                     future.cancel()
-                sys.exit(f"\nstopped; what is finished is in {path}, the same command goes on from there")
+                if isinstance(error, KeyboardInterrupt):
+                    sys.exit(f"\nstopped; what is finished is in {path}, the same command goes on from there")
+                raise
     return sorted(lines, key=lambda line: (line["dataset"], line["algorithm"], line["run"]))
 
 

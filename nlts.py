@@ -108,8 +108,13 @@ def _solve(B, x):
 
 
 def _inverse(B):
-    K = solve_triangular(_cholesky("B", (B + B.T) / 2), np.eye(len(B)), lower=True)
-    return K.T @ K                                                       # exactly symmetric
+    """The inverse of a positive definite B, exactly symmetric. What rounding took below 1e-14 of B's norm is put there."""
+    try:
+        K = solve_triangular(_cholesky("B", (B + B.T) / 2), np.eye(len(B)), lower=True)
+    except ValueError:
+        w, Q = np.linalg.eigh((B + B.T) / 2)
+        K = Q.T / np.sqrt(w.clip(1e-14 * w[-1]))[:, None]
+    return K.T @ K
 
 
 # Sec. 2: Bayesian linear regression and Algorithm 1 -----------------------------------------------------------------

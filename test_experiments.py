@@ -1,5 +1,6 @@
 """Tests of experiments.py: what a result depends on and what it does not, results files, and runs on a cluster."""
 import argparse
+import contextlib
 import copy
 import json
 import os
@@ -165,6 +166,35 @@ def test_finished_runs_are_not_played_again(tmp_path, instant):
     assert experiments.execute(o, "table", [task], 2) == first and len(instant) == 2
     experiments.execute(o, "table", [task], 3)
     assert instant[2:] == [("both-priors", 2)]
+
+
+def test_a_run_that_fails_stops_the_command_and_loses_nothing(tmp_path, monkeypatch):
+    """An error in one run is raised at once: what was finished is kept, what waits is not played in vain."""
+    o, calls = options(tmp_path), []
+
+    class Future:
+        def __init__(self, task):
+            self.task, self.cancelled = task, False
+
+        def result(self):
+            if self.task["algorithm"] == "no-prior":
+                raise ArithmeticError("not positive definite")
+            return [{"dataset": "statlog", "algorithm": "linear", "run": 0, "config": self.task["hash"]}]
+
+        def cancel(self):
+            self.cancelled = True
+
+    class Pool:
+        def submit(self, *arguments):
+            calls.append(Future(arguments[-1]))
+            return calls[-1]
+
+    monkeypatch.setattr(experiments, "executor", lambda o: contextlib.nullcontext(Pool()))
+    monkeypatch.setattr(experiments, "as_completed", lambda futures: futures)
+    tasks = [{k: v for k, v in small_task(o, name).items() if k != "runs"} for name in ("linear", "no-prior", "both-priors")]
+    with pytest.raises(ArithmeticError):
+        experiments.execute(o, "table", tasks, 1)
+    assert len(experiments.read_lines(tmp_path / "table.jsonl")) == 1 and calls[2].cancelled
 
 
 def test_a_half_written_line_is_dropped_and_played_again(tmp_path, instant):

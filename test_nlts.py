@@ -889,6 +889,18 @@ def test_transport_predicts_what_full_memory_would_have(seed):
 
 
 @pytest.mark.limited
+@given(seeds)
+@settings(max_examples=10)
+def test_a_prior_survives_a_precision_beyond_rounding(seed):
+    """Eigenvalues from 0.25 to 1e19: the sum is not positive definite in floating point, the covariance must be."""
+    rng = np.random.default_rng(seed)
+    Q = np.linalg.qr(rng.normal(size=(20, 20)))[0]
+    Phi_old = (Q * np.geomspace(0.25, 1e19, 20)) @ Q.T
+    S = nlts.transported_covariance((Phi_old + Phi_old.T) / 2, rng.normal(size=(20, 20)), np.zeros((20, 20)), 0, 0.25)
+    assert np.array_equal(S, S.T) and np.linalg.eigvalsh(S)[0] > -1e-12 * np.abs(S).max() and np.diag(S).min() > 0
+
+
+@pytest.mark.limited
 def test_transport_is_unbiased_and_keeps_what_the_buffer_does_not_show():
     """The residual's second moment over 200 buffers of 12 tuples and 6 features is 1 within 5 sigma of its mean."""
     moments = []
