@@ -72,7 +72,7 @@ def test_a_planted_bug_in_the_fast_training_is_caught(monkeypatch):
     source = (HERE / "experiments.py").read_text()
     right = "D[every, each, arms] = 2 / B * (output - rewards)"
     assert source.count(right) == 1
-    function = source[source.index("def train_together"):source.index("def run_task")].replace(
+    function = source[source.index("def train_together"):source.index("class FastTextCNN")].replace(
         right, "D[:] = (2 / B * (output - rewards))[:, :, None]")
     scope = {"np": np}
     exec(function, scope)
