@@ -1685,7 +1685,7 @@ def parse(argv):
     parser.add_argument("--data-dir", type=Path, help="where downloaded data is (default: $NLTS_DATA, then the cache)")
     parser.add_argument("--algorithms", nargs="+", choices=ALGORITHMS, default=list(ALGORITHMS), metavar="NAME",
                         help=f"only these of {', '.join(ALGORITHMS)}")
-    parser.add_argument("--datasets", nargs="+", choices=PAPER_TABLE, metavar="NAME", help="table, ablation: only these data sets")
+    parser.add_argument("--datasets", nargs="+", choices=PAPER_TABLE, metavar="NAME", help="table, ablation: only these")
     parser.add_argument("--csv", type=Path, help="table: your own data, a table whose last column is the class")
     parser.add_argument("--dask", metavar="ADDRESS", help="play the runs on a running Dask cluster")
     o = parser.parse_args(argv)
