@@ -323,12 +323,11 @@ def execute(o, name, tasks, runs):
                     file.flush()
                     os.fsync(file.fileno())
                     progress(len(lines) - len(done), total)
-            except BaseException as error:
-                for future in futures:
+            except KeyboardInterrupt:
+                sys.exit(f"\nstopped; what is finished is in {path}, the same command goes on from there")
+            finally:
+                for future in futures:                                   # after an error: what waits is not played in vain
                     future.cancel()
-                if isinstance(error, KeyboardInterrupt):
-                    sys.exit(f"\nstopped; what is finished is in {path}, the same command goes on from there")
-                raise
     return sorted(lines, key=lambda line: (line["dataset"], line["algorithm"], line["run"]))
 
 

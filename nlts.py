@@ -678,9 +678,6 @@ class NeuralLinearTS(Agent):
         features moved, A and C (g, g), is what `transport` says of the tuples of all arms."""
         arm, c, n, g = self.arms[i], self.config, *E_new.shape
         Phi0, mu0 = c.lam * np.eye(g), np.zeros(g)
-        if self.priors != "none":
-            # set mu0_i <- LastLayerWeights(D)_i
-            mu0 = last_layer_weights(self.network)[i]
         if self.priors == "both":
             # solve for Phi0_i using Eq. (sigma_opt) with E_new, E_old and Phi_old
             Phi_old, mu_old = forgotten(arm, E_old, r)
@@ -688,9 +685,12 @@ class NeuralLinearTS(Agent):
             anchor = transported_covariance(Phi_old, A, C, m, c.lam)
             s2 = (E_old * _solve(Phi_old, E_old.T).T).sum(1)
             Phi0 = _inverse(match_covariance(E_new, s2, anchor, c.ridge, c.kappa))
-            if self.mu0 != "last-layer":
-                share = m / max(n + m, 1) if self.mu0 == "averaged" else 1.0
-                mu0 = (1 - share) * mu0 + share * transported_mean(Phi_old, mu_old, A, anchor)
+        if self.priors != "none":
+            # set mu0_i <- LastLayerWeights(D)_i
+            mu0 = last_layer_weights(self.network)[i]
+        if self.priors == "both" and self.mu0 != "last-layer":           # averaged with what Eq. (mu_prior) carries over
+            share = m / max(n + m, 1) if self.mu0 == "averaged" else 1.0
+            mu0 = (1 - share) * mu0 + share * transported_mean(Phi_old, mu_old, A, anchor)
         return Phi0, mu0
 
 
