@@ -1,11 +1,25 @@
-"""Set-up that all tests share: one thread for linear algebra, and fixed examples under CI."""
+"""What all tests share: one thread for linear algebra, fixed examples under CI, the module."""
 import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import importlib
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("default", deadline=None, database=None, max_examples=40,
                           suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+
+@pytest.fixture(scope="session")
+def nlts():
+    """The module under test, as an argument: tests/test_planted.py gives a check a broken one."""
+    return importlib.import_module("nlts")
+
+
+@pytest.fixture(scope="session")
+def beyond():
+    return importlib.import_module("beyond")

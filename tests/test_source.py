@@ -1,0 +1,167 @@
+"""nlts.py reads as the paper: tags of the pseudo code, numbers of equations, length, no company."""
+import ast
+import io
+import os
+import re
+import subprocess
+import sys
+import tokenize
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent.parent
+SOURCE = (HERE / "nlts.py").read_text()
+LINES = SOURCE.splitlines()
+POSTERIOR = "BayesianLinearRegression"
+
+# tag: where it may stand, and what its line must mention
+TAGS = {
+    "1.1": ("LinearTS.__init__", "arms"),
+    "1.2": ("LinearTS.act", "sample"),
+    "1.3": ("LinearTS.act", "argmax"),
+    "1.4": ("LinearTS.update", "reward"),
+    "1.5": (f"{POSTERIOR}.update LinearTS.update", "Phi"),
+    "1.6": (f"{POSTERIOR}.update LinearTS.update", "mu_hat"),
+    "2.1": ("NeuralLinearTS.__init__", "arms"),
+    "2.2": ("NeuralLinearTS.__init__", "ReplayBuffer"),
+    "2.3": ("NeuralLinearTS.phi", "last_layer_activations"),
+    "2.4": ("NeuralLinearTS.act", "phi"),
+    "2.5": ("NeuralLinearTS.act", "sample"),
+    "2.6": (f"{POSTERIOR}.sample", "gamma"),
+    "2.7": (f"{POSTERIOR}.sample", "mu_hat"),
+    "2.8": ("NeuralLinearTS.act", "argmax"),
+    "2.9": ("NeuralLinearTS.update", "reward"),
+    "2.10": ("NeuralLinearTS.update", "add"),
+    "2.11": ("ReplayBuffer.add", "tuples"),
+    "2.12": ("NeuralLinearTS.update", "update"),
+    "2.13": (f"{POSTERIOR}.update", "f"),
+    "2.14": (f"{POSTERIOR}.update", "mu_hat"),
+    "2.15": (f"{POSTERIOR}.update", "a"),
+    "2.16": (f"{POSTERIOR}.update", "R2"),
+    "2.17": (f"{POSTERIOR}.update", "b"),
+    "2.18": ("NeuralLinearTS.learn", "E_old"),
+    "2.19": ("NeuralLinearTS.learn", "train"),
+    "2.20": ("NeuralLinearTS.learn", "E_new"),
+    "2.21": ("NeuralLinearTS.learn", "E_new"),
+    "2.22": ("likelihood_matching", "match"),
+    "2.23": ("likelihood_matching", "weights"),
+    "2.24": ("NeuralLinearTS.learn", "update"),
+}
+
+# equation: the function or class that computes it
+EQUATIONS = {
+    1: f"{POSTERIOR}.sample",
+    2: f"{POSTERIOR}.update",
+    3: "train",
+    4: "NeuralLinearTS.update",
+    5: "match_mean",
+    6: "match_covariance_sdp",
+    7: "invertible_prior",
+    8: "invertible_prior",
+}
+
+
+def functions(tree, prefix=""):
+    """(name, first line, last line) of each function and method."""
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            yield from functions(node, f"{node.name}.")
+        if isinstance(node, ast.FunctionDef):
+            yield prefix + node.name, node.lineno, node.end_lineno
+
+
+FUNCTIONS = {name: (first, last) for name, first, last in functions(ast.parse(SOURCE))}
+
+
+def enclosing(line):
+    """The name of the function that a line belongs to."""
+    return next((name for name, (first, last) in FUNCTIONS.items() if first <= line <= last), None)
+
+
+def tags():
+    """(tag, function, code of its line or, for a comment line, of the next), top to bottom."""
+    for token in tokenize.generate_tokens(io.StringIO(SOURCE).readline):
+        if token.type != tokenize.COMMENT:
+            continue
+        number, column = token.start
+        code = LINES[number - 1][:column].strip() or LINES[number].strip()
+        for tag in re.findall(r"\[([12]\.\d+)\]", token.string):
+            yield tag, enclosing(number), code
+
+
+def test_each_line_of_pseudo_code_is_tagged_once_where_it_is_computed():
+    found = list(tags())
+    assert sorted(tag for tag, _, _ in found) == sorted(TAGS)
+    for tag, function, code in found:
+        places, word = TAGS[tag]
+        assert function in places.split(), f"[{tag}] stands in {function}"
+        assert code and not code.startswith("#"), f"[{tag}] stands above no code"
+        assert word in re.findall(r"\w+", code), f"[{tag}] stands at {code!r}, without {word}"
+
+
+@pytest.mark.parametrize("algorithm", ["1", "2"])
+def test_tags_are_in_the_order_of_the_pseudo_code(algorithm):
+    """Within each function; what it calls may stand elsewhere in the file."""
+    order = {}
+    for tag, function, _ in tags():
+        if tag.startswith(algorithm + "."):
+            order.setdefault(function, []).append(int(tag[2:]))
+    assert order
+    for function, numbers in order.items():
+        assert numbers == sorted(numbers), function
+
+
+@pytest.mark.parametrize("number", EQUATIONS)
+def test_each_equation_is_cited_by_number_where_it_is_computed(number):
+    first, last = FUNCTIONS[EQUATIONS[number]]
+    assert re.search(rf"\bEqs?\. {number}\b", "\n".join(LINES[first - 1:last]))
+
+
+def test_no_equation_is_cited_by_a_latex_label_or_a_wrong_number():
+    assert not re.search(r"Eqs?\. ?\([a-z]|Eqs?\. (?![1-8]\b)", SOURCE)
+
+
+@pytest.mark.parametrize("name, lines", [("nlts.py", 450), ("beyond.py", 120)])
+def test_the_file_is_short_and_narrow(name, lines):
+    text = (HERE / name).read_text().splitlines()
+    assert len(text) <= lines
+    assert max(map(len, text)) <= 100
+
+
+@pytest.mark.parametrize("name", ["nlts.py", "beyond.py"])
+def test_a_function_fits_on_a_screen(name):
+    for function, first, last in functions(ast.parse((HERE / name).read_text())):
+        assert last - first < 60, function
+
+
+def test_the_errata_name_tests_that_exist():
+    """docs/errata.md numbers its rows, and says for each what shows it."""
+    text = (HERE / "docs" / "errata.md").read_text()
+    rows = re.findall(r"^\| (\d+) \|.*", text, re.MULTILINE)
+    assert [int(number) for number in rows] == list(range(1, len(rows) + 1)) and len(rows) >= 19
+    named = re.findall(r"`([\w/]+\.py)::(\w+)`", text)
+    assert len(named) >= len(rows)
+    for file, test in named:
+        assert f"def {test}(" in (HERE / file).read_text(), f"{file}::{test}"
+
+
+ALONE = """
+import numpy as np
+import nlts
+agent = nlts.NeuralLinearTS(nlts.MLP(4, 3, hidden=5), 3, memory=12, L=20, P=3)
+for t in range(41):
+    context = np.random.default_rng(t).normal(size=4)
+    agent.update(context, agent.act(context), context[0])
+print(nlts.__file__, len(agent.buffer.tuples))
+"""
+
+
+def test_it_runs_when_copied_alone_into_an_empty_folder(tmp_path):
+    (tmp_path / "nlts.py").write_text(SOURCE)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run([sys.executable, "-c", ALONE], cwd=tmp_path, env=environment,
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    path, tuples = done.stdout.split()
+    assert Path(path).resolve() == (tmp_path / "nlts.py").resolve() and tuples == "12"
