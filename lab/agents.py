@@ -1,0 +1,81 @@
+"""What each algorithm is, as data: a recipe names the arguments of an agent of nlts.py."""
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+import beyond
+import nlts
+from lab import fast, references
+
+MEMORY = 100                                          # buffered tuples an arm: Sec. 4
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """An algorithm. A variant is a recipe with another argument."""
+    label: str
+    agent: Callable = nlts.NeuralLinearTS             # agent(network, n_arms, memory=, ...)
+    limited: bool = True                              # memory: limited, or all tuples
+    arguments: dict = field(default_factory=dict)     # more arguments of the agent
+    hyper: dict = field(default_factory=dict)         # changes of nlts.Config
+    network: Callable | None = None                   # network(dim, n_arms, seed=)
+    train: Callable | None = None                     # as nlts.train; None: the same, faster
+
+
+def limited(label, prior, **more):
+    """A recipe of limited memory with this prior."""
+    return Recipe(label, arguments={"prior": prior}, **more)
+
+
+def greedy(epsilon):
+    """The recipe of epsilon-greedy."""
+    return Recipe(f"ε-greedy, ε = {epsilon}", nlts.EpsilonGreedy, False, {"epsilon": epsilon})
+
+
+RECIPES = {  # the paper's five in its order, then ours
+    "linear": Recipe("Linear", nlts.LinearTS, False),
+    "neural-linear": Recipe("Neural-linear, full memory", limited=False),
+    "both-priors": limited("Limited memory, both priors (the paper)", nlts.likelihood_matching),
+    "mu-prior": limited("Limited memory, μ prior", nlts.mean_prior),
+    "no-prior": limited("Limited memory, no prior", nlts.no_prior),
+    "carried": limited("Limited memory, carried prior (ours)", beyond.carried_prior),
+    "perfect-prior": Recipe("Perfect prior (our reference)", references.perfect_prior),
+}
+ALGORITHMS = tuple(RECIPES)
+GREEDY = {f"ε={k / 10}": greedy(k / 10) for k in range(1, 11)}
+RECIPES |= GREEDY
+
+
+def label(name):
+    """The label of an algorithm; of a name that is no recipe, the name."""
+    return RECIPES[name].label if name in RECIPES else name
+
+
+def with_intercept(problem):
+    """The problem with a constant 1 in its contexts, for linear agents."""
+    ones = np.ones((len(problem), 1))
+    return replace(problem, contexts=np.hstack([problem.contexts, ones]))
+
+
+def make_agent(recipe, problem, memory, hyper, seed, wrap=None):
+    """The agent of a recipe for a problem. memory: tuples an arm; hyper: arguments of nlts.Config.
+
+    wrap(part, function), if given, may count or time the functions "train" and "priors".
+    """
+    wrap = wrap or (lambda part, function: function)
+    if recipe.agent is nlts.LinearTS:
+        return nlts.LinearTS(problem.dim, problem.n_arms, seed=seed, **recipe.arguments, **hyper)
+    network, train = recipe.network, recipe.train
+    if problem.vocabulary is None:
+        network = (network or nlts.MLP)(problem.dim, problem.n_arms, seed=seed)
+        train = train or fast.train
+    else:
+        network = (network or fast.FastTextCNN)(problem.vocabulary, problem.n_arms, seed=seed)
+        train = train or nlts.train
+    arguments = dict(recipe.arguments)
+    if "prior" in arguments:
+        arguments["prior"] = wrap("priors", arguments["prior"])
+    tuples = memory * problem.n_arms if recipe.limited else None
+    return recipe.agent(network, problem.n_arms, memory=tuples, train=wrap("train", train),
+                        seed=seed, **arguments, **hyper)

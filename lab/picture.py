@@ -1,0 +1,130 @@
+"""The paper in one picture: where a posterior is certain, before and after a retraining."""
+import numpy as np
+import torch
+
+import beyond
+import nlts
+from lab.text import Report, text_table
+
+TUPLES, KEPT, HIDDEN = 400, 60, 20
+CONFIG = nlts.Config(P=300, lr=1e-2)
+PRIORS = {"no prior": nlts.no_prior, "the paper's prior": nlts.likelihood_matching,
+          "our prior": beyond.carried_prior}
+SEEN, GOAL, INVENTED = "certain where tuples were", "as it should be", "certain where nobody was"
+ROWS = {  # what is below the panels
+    "one distribution": [SEEN, "forgets: less certain there", INVENTED, "nearly full memory", GOAL],
+    "contexts moved on": [SEEN, "the forgotten side is lost", INVENTED, "keeps most of it", GOAL]}
+LEVELS = [0.05, 0.1, 0.2, 0.3, 0.5, 1, 2, 3, 5, 10]   # of s(b)
+EDGE, GRID = 2.0, 81                                  # the plane is [-EDGE, EDGE]^2
+
+
+def picture(o):
+    """s(b) over a plane of contexts: before a retraining, and after it with each prior."""
+    rows = {name: measure(name == "contexts moved on", o.seed) for name in ROWS}
+    return Report(tell(rows), figures={"picture": draw(rows)})
+
+
+def measure(moved, seed):
+    """Contexts (400, 2), of which the last 60 are kept, and for each panel s(b) on the grid."""
+    rng = np.random.default_rng(seed)
+    contexts = arc(moved, rng)
+    rewards = np.sin(2 * contexts[:, 0]) + contexts[:, 1] + 0.1 * rng.standard_normal(TUPLES)
+    network = spread_network(rng)
+    before = full_posterior(network, contexts, rewards)
+    maps = {"before retraining": deviation(before, network)}
+    buffer = nlts.ReplayBuffer(KEPT)
+    for context, reward in zip(contexts, rewards, strict=True):
+        buffer.add(context, 0, reward)
+    kept, r = buffer.rows_of(0)
+    E_old = nlts.last_layer_activations(network, kept)
+    left = before.without(E_old, r)
+    nlts.train(network, buffer, CONFIG, rng)
+    E_new = nlts.last_layer_activations(network, kept)
+    weights = nlts.last_layer_weights(network)
+    for name, prior in PRIORS.items():
+        Phi0, mu0 = prior([left], [E_old], [E_new], weights, CONFIG.lam)[0]
+        after = nlts.BayesianLinearRegression(Phi0, mu0, left.a, left.b, left.n)
+        after.update(E_new, r)
+        maps[name] = deviation(after, network)
+    maps["full memory"] = deviation(full_posterior(network, contexts, rewards), network)
+    return contexts, maps
+
+
+def arc(moved, rng):
+    """Contexts along a half circle; if they moved, in time from its left end to its right."""
+    place = rng.random(TUPLES)
+    angle = np.pi * (1 - (np.sort(place) if moved else place))
+    circle = np.stack([np.cos(angle), np.sin(angle) - 0.4], 1)
+    return 1.2 * circle + 0.1 * rng.standard_normal((TUPLES, 2))
+
+
+def spread_network(rng):
+    """An MLP whose ReLUs bend all over the plane."""
+    network = nlts.MLP(2, 1, HIDDEN)
+    angle = rng.uniform(0, 2 * np.pi, HIDDEN)
+    with torch.no_grad():
+        network.input[:] = torch.as_tensor(np.stack([np.cos(angle), np.sin(angle)], 1))
+        network.bias[:] = torch.as_tensor(rng.uniform(-EDGE, EDGE, HIDDEN))
+    return network
+
+
+def full_posterior(network, contexts, rewards):
+    """The posterior of all tuples under the network's features."""
+    first = CONFIG.lam * np.eye(HIDDEN), np.zeros(HIDDEN), CONFIG.a0, CONFIG.b0
+    arm = nlts.BayesianLinearRegression(*first)
+    arm.update(nlts.last_layer_activations(network, contexts), rewards)
+    return arm
+
+
+def grid():
+    """Points of the plane, (GRID * GRID, 2)."""
+    x = np.linspace(-EDGE, EDGE, GRID)
+    return np.stack(np.meshgrid(x, x), -1).reshape(-1, 2)
+
+
+def deviation(arm, network):
+    """s(b) on the grid: (GRID, GRID), a row is a second coordinate."""
+    s2 = arm.variance(nlts.last_layer_activations(network, grid()))
+    return np.sqrt(s2).reshape(GRID, GRID)
+
+
+def places(contexts):
+    """Masks of the grid: near what is kept, near what was forgotten, and where nobody was."""
+    near = [np.linalg.norm(grid()[:, None] - part, axis=2).min(1).reshape(GRID, GRID)
+            for part in (contexts[-KEPT:], contexts[:-KEPT])]
+    return {"kept": near[0] < 0.1, "forgotten": (near[1] < 0.1) & (near[0] > 0.1),
+            "nobody": np.minimum(*near) > 0.7}
+
+
+def tell(rows):
+    """How certain each panel is."""
+    lines = ["Geometric mean of s(b) near the tuples that are kept, near the forgotten ones, and",
+             "where nobody was. Each panel should be as full memory is."]
+    for name, (contexts, maps) in rows.items():
+        masks = places(contexts)
+        table = [[panel, *(f"{np.exp(np.log(s[at]).mean()):.2f}" for at in masks.values())]
+                 for panel, s in maps.items()]
+        lines += ["", text_table([name, *masks], table)]
+    return "\n".join(lines)
+
+
+def draw(rows):
+    """Two rows of maps with one scale of colors, which is one of lightness, too."""
+    from lab.plots import pyplot
+    figure, axes = pyplot.subplots(2, 5, figsize=(12, 5.6))
+    for line, (name, (contexts, maps)) in zip(axes, rows.items(), strict=True):
+        line[0].set_ylabel(name, fontsize=11, fontweight="bold")
+        for axis, (panel, s), caption in zip(line, maps.items(), ROWS[name], strict=True):
+            bands = axis.contourf(s.clip(LEVELS[0], LEVELS[-1]), LEVELS, norm="log", cmap="viridis",
+                                  extent=(-EDGE, EDGE, -EDGE, EDGE))
+            forgotten = axis.plot(*contexts[:-KEPT].T, "o", color="white", markersize=2.2,
+                                  markeredgecolor="black", markeredgewidth=0.3)
+            kept = axis.plot(*contexts[-KEPT:].T, "D", color="black", markersize=3.6,
+                             markeredgecolor="white", markeredgewidth=0.5)
+            axis.set(xticks=[], yticks=[], aspect="equal", xlabel=caption)
+            axis.set_title(panel, fontsize=11, fontweight="bold")
+    bar = figure.colorbar(bands, ax=axes, ticks=LEVELS, format="%g", pad=0.01, aspect=35)
+    bar.set_label("uncertainty s(b): dark is certain")
+    figure.legend([*forgotten, *kept], ["forgotten tuples", "tuples in the buffer"],
+                  loc="outside lower center", ncols=2, frameon=False, markerscale=2)
+    return figure

@@ -1,0 +1,62 @@
+"""One look for all pictures: Okabe-Ito colors, and told apart without color by line and marker."""
+import matplotlib
+import numpy as np
+
+matplotlib.use("Agg")
+
+from matplotlib import pyplot, ticker  # noqa: E402  (after the choice of a backend without screen)
+
+pyplot.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False,
+                        "figure.constrained_layout.use": True})
+STYLE = {  # of the algorithms, everywhere the same
+    "linear": {"color": "#999999", "linestyle": (0, (1, 1)), "marker": "x"},
+    "neural-linear": {"color": "#000000", "linestyle": "-", "marker": "o"},
+    "both-priors": {"color": "#D55E00", "linestyle": "--", "marker": "s"},
+    "mu-prior": {"color": "#56B4E9", "linestyle": ":", "marker": "D"},
+    "no-prior": {"color": "#CC79A7", "linestyle": (0, (5, 1)), "marker": "v"},
+    "carried": {"color": "#0072B2", "linestyle": "-.", "marker": "^"},
+    "perfect-prior": {"color": "#009E73", "linestyle": (0, (3, 1, 1, 1)), "marker": "*"},
+}
+STYLES = list(STYLE.values())[1:]
+
+
+def panels(title, n=3):
+    """A row of panels with logarithmic y axes under one caption line."""
+    figure, axes = pyplot.subplots(1, n, figsize=(4 * n, 3.9))
+    figure.suptitle(title, fontsize=10)
+    for axis in axes:
+        axis.set_yscale("log")
+        axis.grid(alpha=0.3)
+    return figure, axes
+
+
+def curve(axis, i, x, y, label, error=None, **options):
+    """A line with error bars in the i-th style."""
+    options = STYLES[i] | {"markersize": 4, "capsize": 2} | options
+    axis.errorbar(x, y, error, label=label, **options)
+
+
+def loglog(axis):
+    """Plain numbers on both axes, at 1, 2, 5 of a decade if there are few; room for a legend."""
+    axis.set_xscale("log")
+    low, high = axis.get_ylim()
+    axis.set_ylim(low, high * (high / low) ** 0.3)
+    for side in (axis.xaxis, axis.yaxis):
+        low, high = side.get_view_interval()
+        side.set_major_locator(ticker.LogLocator(subs=(1, 2, 5) if high < 200 * low else (1,)))
+        side.set_major_formatter(ticker.StrMethodFormatter("{x:g}"))
+        side.set_minor_formatter(ticker.NullFormatter())
+    axis.legend(fontsize=8, loc="upper left")
+
+
+def windows(values, window):
+    """Means over windows of steps: (runs, T) -> (runs, T // window)."""
+    n = values.shape[1] // window
+    return values[:, :n * window].reshape(len(values), n, window).mean(2)
+
+
+def mean_error(values):
+    """Mean over runs and its standard error; of one run, 0."""
+    if len(values) < 2:
+        return values.mean(0), np.zeros(values.shape[1:])
+    return values.mean(0), values.std(0, ddof=1) / np.sqrt(len(values))

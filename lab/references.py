@@ -1,0 +1,60 @@
+"""Agents to compare with: the best that any prior could do, and the textbook way of computing."""
+import numpy as np
+from scipy.stats import invgamma
+
+import nlts
+
+
+def perfect_prior(network, n_arms, memory, train=nlts.train, **options):
+    """The reference for any prior: the network sees a limited buffer, the posterior all data.
+
+    An agent with full memory whose network is trained on a buffer of its own, of `memory` tuples.
+    """
+    buffer = nlts.ReplayBuffer(memory)
+    seen = 0
+
+    def train_on_buffer(network, history, config, rng):
+        nonlocal seen
+        for context, arm, reward in history.tuples[seen:]:
+            buffer.add(context, arm, reward)
+        seen = len(history.tuples)
+        train(network, buffer, config, rng)
+
+    return nlts.NeuralLinearTS(network, n_arms, memory=None, train=train_on_buffer, **options)
+
+
+class Textbook:
+    """Neural-linear Thompson sampling with the calls that the Deep Bayesian Bandits code makes.
+
+    It never trains: only its decisions are timed.
+    """
+
+    def __init__(self, network, n_arms, seed=0, g=50):
+        self.network, self.rng = network, np.random.RandomState(seed)
+        self.precision = [nlts.Config.lam * np.eye(g) for _ in range(n_arms)]
+        self.covariance = [np.linalg.inv(B) for B in self.precision]
+        self.f, self.mu = np.zeros((n_arms, g)), np.zeros((n_arms, g))
+        self.a, self.b = np.full(n_arms, nlts.Config.a0), np.full(n_arms, nlts.Config.b0)
+        self.R2 = np.zeros(n_arms)
+
+    def act(self, context):
+        """The arm to play."""
+        phi = nlts.last_layer_activations(self.network, context[None])[0]
+        values = []
+        for i in range(len(self.mu)):
+            nu2 = self.b[i] * invgamma.rvs(self.a[i], random_state=self.rng)
+            mu_tilde = self.rng.multivariate_normal(self.mu[i], nu2 * self.covariance[i])
+            values.append(mu_tilde @ phi)
+        return int(np.argmax(values))
+
+    def update(self, context, arm, reward):
+        """Eq. 2 as printed."""
+        phi = nlts.last_layer_activations(self.network, context[None])[0]
+        self.precision[arm] += np.outer(phi, phi)
+        self.covariance[arm] = np.linalg.inv(self.precision[arm])
+        self.f[arm] += phi * reward
+        self.mu[arm] = self.covariance[arm] @ self.f[arm]
+        self.a[arm] += 0.5
+        self.R2[arm] += reward ** 2
+        explained = self.mu[arm] @ self.precision[arm] @ self.mu[arm]
+        self.b[arm] = nlts.Config.b0 + (self.R2[arm] - explained) / 2

@@ -1,0 +1,197 @@
+"""docs/reading.html: complete, up to date, right in its numbers, one sound file."""
+import re
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lab import reading, tiny
+
+HERE = Path(__file__).parent.parent
+SOURCE = (HERE / "nlts.py").read_text()
+PAPER = {f"1.{k}" for k in range(1, 7)} | {f"2.{k}" for k in range(1, 25)}
+PAPER |= {f"Eq. {k}" for k in range(1, 9)}
+VOID = {"meta", "br", "img"}
+
+
+class Page(HTMLParser):
+    """The page's identifiers, links, texts of lines of code, and values."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.ids, self.links, self.lines, self.values = [], [], [], {}, {}
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_startendtag(self, name, attributes):
+        pass
+
+    def handle_starttag(self, name, attributes):
+        attributes = dict(attributes)
+        if name not in VOID:
+            self.open.append((name, attributes))
+        if "id" in attributes:
+            self.ids.append(attributes["id"])
+        self.links += [attributes[key] for key in ("href", "src") if key in attributes]
+
+    def handle_endtag(self, name):
+        assert self.open.pop()[0] == name
+
+    def handle_data(self, text):
+        if ("class", "n") in [item for _, attributes in self.open for item in attributes.items()]:
+            return
+        for name, attributes in self.open:
+            if name == "code" and "id" in attributes:
+                number = int(attributes["id"][1:])
+                self.lines[number] = self.lines.get(number, "") + text
+            if attributes.get("class") == "values":
+                card = next(found["id"] for _, found in self.open if found.get("class") == "card")
+                self.values[card] = self.values.get(card, "") + text
+
+
+@pytest.fixture(scope="module")
+def text():
+    return reading.PAGE.read_text()
+
+
+@pytest.fixture(scope="module")
+def page(text):
+    return Page(text)
+
+
+def compared(text):
+    """Without the colors, which depend on the version of Pygments, and without the picture."""
+    return re.sub(r"</?span[^>]*>|data:image[^\"]*", "", text)
+
+
+def test_the_page_is_up_to_date_and_needs_no_latex_library(text, monkeypatch):
+    monkeypatch.setitem(sys.modules, "latex2mathml", None)
+    built, _ = reading.build()
+    assert compared(built) == compared(text), "nlts.py or the paper's side changed: make reading"
+
+
+def differences(source):
+    """Tags of the paper without code, and tags in the code that the paper does not have."""
+    tags = set().union(*reading.tag_lines(source).values())
+    return PAPER - tags, tags - PAPER
+
+
+def test_every_line_and_equation_has_code_and_every_tag_a_line(page):
+    assert differences(SOURCE) == (set(), set())
+    items = [item["tag"] for item in reading.Paper.read().items]
+    assert sorted(items) == sorted(PAPER)
+    assert {reading.anchor(tag) for tag in PAPER} <= set(page.ids)
+
+
+@pytest.mark.parametrize("tag", sorted(tag for tag in PAPER if tag[0] != "E"))
+def test_a_tag_that_is_taken_out_is_missed(tag):
+    assert differences(SOURCE.replace(f"[{tag}]", "")) == ({tag}, set())
+
+
+def test_a_tag_that_the_paper_lacks_is_found():
+    assert differences(SOURCE.replace("[2.24]", "[2.24] [2.25]", 2)) == (set(), {"2.25"})
+
+
+def test_a_tag_holds_for_its_statement_for_what_follows_or_for_a_function():
+    source = ('def f(x):\n    """Eq. 2: all."""\n    # [2.1] both\n    a = 1  # [1.1]\n'
+              '    b = (a,\n         x)\n    c = [a,  # [2.2]\n         b]\n    return c\n')
+    assert reading.tag_lines(source) == {1: {"Eq. 2"}, 2: {"Eq. 2"}, 3: {"2.1"}, 4: {"1.1", "2.1"},
+                                         5: {"2.1"}, 6: {"2.1"}, 7: {"2.2"}, 8: {"2.2"}}
+
+
+def test_every_line_of_the_code_is_there_once(page):
+    headings = {number for number, line in enumerate(SOURCE.split("\n"), 1)
+                if reading.SECTION.match(line)}
+    for number, line in enumerate(SOURCE.split("\n"), 1):
+        if line.strip():
+            assert page.ids.count(f"L{number}") == 1
+            assert number in headings or page.lines[number] == line + "\n"
+
+
+def test_each_reading_that_differs_names_a_test_that_exists():
+    files = [HERE / "test_nlts.py", *HERE.glob("tests/test_*.py")]
+    there = {name for file in files for name in re.findall(r"def (test_\w+)", file.read_text())}
+    paper = reading.Paper.read()
+    for item in paper.items:
+        assert ("right" in item) == ("errata" in item) == ("why" in item), item["tag"]
+        for number in item.get("errata", []):
+            assert paper.shown[number] and set(paper.shown[number]) <= there, number
+
+
+def test_the_page_is_one_sound_file_that_loads_nothing(page, text):
+    assert len(page.ids) == len(set(page.ids))
+    assert "<script" not in text and "@import" not in text and "url(" not in text
+    assert len(re.sub(r"data:image[^\"]*", "", text).encode()) < 400_000
+    for link in page.links:
+        file, _, place = link.partition("#")
+        if file.startswith("data:image"):
+            continue
+        if file:
+            assert (HERE / "docs" / file).exists(), link
+        else:
+            assert place in page.ids, link
+
+
+def shown(page, tag, name):
+    """The numbers that the page shows under a name beside a step."""
+    lines = page.values[reading.anchor(tag)].split("\n")
+    first = next(i for i, line in enumerate(lines) if line.startswith(f"{name} = "))
+    rows = [lines[first].split(" = ", 1)[1]]
+    for line in lines[first + 1:]:
+        if not line.startswith(" "):
+            break
+        rows.append(line)
+    numbers = [[float(x) for x in re.findall(r"-?[\d.]+", row)] for row in rows]
+    return np.squeeze(numbers)
+
+
+def close(x, y):
+    np.testing.assert_allclose(x, y, atol=0.51e-4)
+
+
+def test_values_up_to_the_learning_phase_by_hand(page):
+    run = tiny.play()
+    mine = [t for t in range(6) if run["played"][t] == 0]
+    phi = np.array([[b[0], b[1], max(b[0] - b[1], 0)] for b in tiny.CONTEXTS])
+    r = np.array([tiny.CONTEXTS[t][run["played"][t]] for t in range(6)])
+    Phi0, Phi, f, R2 = 0.25 * np.eye(3), np.zeros((3, 3)), np.zeros(3), 0.0
+    for t in mine:
+        Phi, f, R2 = Phi + np.outer(phi[t], phi[t]), f + phi[t] * r[t], R2 + r[t] ** 2
+    mu_hat = np.linalg.inv(Phi0 + Phi) @ f
+    assert len(run["phi"]) == 6 and len(mine) == 4 and run["kept"].count(True) == 4
+    close(shown(page, "2.4", "phi(6)"), phi[-1])
+    close(shown(page, "2.13", "Phi0 + Phi"), Phi0 + Phi)
+    close(shown(page, "2.13", "f"), f)
+    close(shown(page, "2.14", "mu_hat"), mu_hat)
+    close(shown(page, "2.15", "a"), 6 + len(mine) / 2)
+    close(shown(page, "2.16", "R2"), R2)
+    close(shown(page, "2.17", "b"), 6 + (R2 - mu_hat @ (Phi0 + Phi) @ mu_hat) / 2)
+    samples = [shown(page, "2.7", "mu_tilde"), shown(page, "2.7", "mu_tilde of arm 1")]
+    np.testing.assert_allclose(shown(page, "2.8", "phi' mu_tilde"), samples @ phi[-1], atol=5e-4)
+    assert shown(page, "2.8", "a(6)") == np.argmax(shown(page, "2.8", "phi' mu_tilde"))
+
+
+def test_values_of_the_learning_phase_by_hand(page):
+    run = tiny.play()
+    mine = [t for t in range(6) if run["played"][t] == 0]
+    kept = [t for t in mine if run["kept"][t]]
+    gone = run["phi"][[t for t in mine if not run["kept"][t]]]
+    Phi_old = 0.25 * np.eye(3) + gone.T @ gone
+    E_old = run["phi"][kept]
+    s2 = np.diag(E_old @ np.linalg.inv(Phi_old) @ E_old.T)
+    close(shown(page, "2.18", "E_old"), E_old)
+    close(shown(page, "2.22", "Phi_old"), Phi_old)
+    close(shown(page, "2.22", "s2"), s2)
+    E_new, S = run["E_new"][0], np.linalg.inv(run["priors"][0][0])
+    close(shown(page, "2.21", "E_new"), E_new)
+    close(shown(page, "2.22", "S"), S)
+    np.testing.assert_allclose(shown(page, "2.22", "phi' S phi"), s2, rtol=0.01)
+    mu0, r = shown(page, "2.23", "mu0"), [run["rewards"][t] for t in kept]
+    Phi0 = np.linalg.inv(S)
+    close(shown(page, "2.24", "Phi0 + Phi"), Phi0 + E_new.T @ E_new)
+    mu_hat = np.linalg.inv(Phi0 + E_new.T @ E_new) @ (Phi0 @ mu0 + E_new.T @ r)
+    np.testing.assert_allclose(shown(page, "2.24", "mu_hat"), mu_hat, atol=1e-3)
+    close(shown(page, "2.24", "a"), 8)
