@@ -1,25 +1,33 @@
 # `make forgetting` runs the main experiment, `make test` the tests. Both set everything up first.
 PYTHON ?= python3
 BIN := .venv/bin
+NEWER := sys.exit(sys.version_info < (3, 11) and "nlts needs Python 3.11 or newer: make PYTHON=python3.11")
 
-.PHONY: forgetting test clean
+.PHONY: forgetting test reading clean
 
 forgetting: .venv/installed
 	$(BIN)/python experiments.py forgetting
 
 test: .venv/installed-for-tests
+	$(BIN)/ruff check
 	$(BIN)/python -m pytest
 
+# docs/reading.html, the paper and the code on one page
+reading: .venv/installed
+	$(BIN)/python -m pip install --quiet latex2mathml
+	$(BIN)/python -m lab.reading
+
 .venv/installed: requirements.txt
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "nlts needs Python 3.11 or newer: make PYTHON=python3.11")'
+	$(PYTHON) -c 'import sys; $(NEWER)'
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --requirement requirements.txt
 	touch $@
 
-# distributed is optional for users: it runs experiments on a Dask cluster
+# ruff reads the code; distributed, optional for users, runs experiments on a Dask cluster
 .venv/installed-for-tests: .venv/installed
-	$(BIN)/python -m pip install --quiet 'distributed~=2026.8'
+	$(BIN)/python -m pip install --quiet 'ruff~=0.17.0' 'distributed~=2026.8'
 	touch $@
 
 clean:
-	rm -rf .venv .pytest_cache .hypothesis __pycache__
+	rm -rf .venv .pytest_cache .hypothesis .ruff_cache build *.egg-info
+	find . -name __pycache__ -type d -exec rm -rf {} +
