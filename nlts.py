@@ -7,9 +7,8 @@ the PDF, lines of pseudo code the tags [1.1] to [1.6] (Algorithm 1), [2.1] to [2
 paper                   here                   shape   what
 b(t), a(t)              context, arm           (d,)    context (in Sec. 2 its own features), arm
 phi(t)                  phi                    (g,)    features: the last hidden layer's activations
-B^0, Phi^0              Phi0                   (g, g)  prior precision, over nu2
 Phi, f, R^2             Phi, f, R2             (g, g)  sums of phi phi', phi r, r^2 over the tuples
-B = Phi^0 + Phi         precision              (g, g)  posterior precision, over nu2
+Phi^0, B = Phi^0 + Phi  Phi0, precision        (g, g)  prior and posterior precision, over nu2
 mu^0, mu-hat, mu-tilde  mu0, mu_hat, mu_tilde  (g,)    prior mean, posterior mean, sample
 nu^2, a_i, b_i          nu2, a, b              ()      noise variance, its Inv-Gamma(a, b)
 E_phi_old, E_phi        E_old, E_new           (n, g)  features of an arm's tuples in the buffer
@@ -81,8 +80,7 @@ def _array(name, value, shape, most=1e50):
 
 # Sec. 2: Bayesian linear regression and Algorithm 1 -----------------------------------------------
 class BayesianLinearRegression:
-    """One arm's posterior: nu2 ~ Inv-Gamma(a, b) and mu_tilde | nu2 ~ N(mu_hat, nu2 precision^-1).
-    It stands for n tuples: those that its prior stands for, and all that it observes."""
+    """One arm's posterior: nu2 ~ Inv-Gamma(a, b), mu_tilde | nu2 ~ N(mu_hat, nu2 precision^-1)."""
 
     def __init__(self, Phi0, mu0, a0, b0, n=0):
         _positive("a0", a0)
@@ -93,7 +91,7 @@ class BayesianLinearRegression:
         symmetric = np.allclose(self.Phi0, self.Phi0.T, 1e-6, 1e-9 * np.abs(self.Phi0).max())
         _check(symmetric and not failed, "Phi0: expected a symmetric positive definite matrix")
         self.Phi, self.f, self.R2 = np.zeros_like(self.Phi0), np.zeros_like(self.mu0), 0.0
-        self.a, self.b, self.n = float(a0), float(b0), n
+        self.a, self.b, self.n = float(a0), float(b0), n     # n: tuples that it stands for
 
     def update(self, phi, r):
         """Eq. 2: observe a reward r under features phi (g,), or rewards (n,) under rows (n, g)."""
@@ -255,7 +253,7 @@ def _without_units(E_new, s2):
     s2 = _array("s2", s2, (None,))
     E_new = _array("E_new", E_new, (len(s2), None))
     norm2 = (E_new ** 2).sum(1)
-    known = (s2 >= 0).all() and norm2 @ s2 > 0
+    known = (s2 >= 0).all() and min(norm2 @ s2, norm2 @ norm2) > 1e-200
     _check(known, "E_new, s2: expected s2 >= 0, and a row with features and an s2 > 0")
     scale, unit = (norm2 @ s2) / (norm2 @ norm2), np.sqrt(np.mean(norm2 ** 2))
     return E_new / np.sqrt(unit), s2 / (scale * unit), scale
@@ -264,10 +262,10 @@ def match_covariance_sdp(E_new, s2, ridge=0.0, floor=0.0, **solver):
     """Eq. 6 in CVXPY, S = (Phi0)^-1; with `ridge` and `floor` the problem of `match_covariance`."""
     import cvxpy as cp  # slow to import, and only needed here
     E, s2, scale = _without_units(E_new, s2)
-    S = cp.Variable((E.shape[1], E.shape[1]), PSD=True)
+    S = cp.Variable((E.shape[1], E.shape[1]), PSD=True) + floor * np.eye(E.shape[1])
     misfit = cp.sum(cp.multiply(E @ S, E), axis=1) - s2      # Trace(phi_j phi_j'S) - s_j^2, all j
     objective = cp.sum_squares(misfit) + ridge * cp.sum_squares(S)
-    cp.Problem(cp.Minimize(objective), [S >> floor * np.eye(E.shape[1])]).solve(**solver)
+    cp.Problem(cp.Minimize(objective)).solve(**solver)
     return scale * S.value
 
 def match_covariance(E_new, s2, ridge=1e-3, floor=1e-2):
@@ -279,37 +277,42 @@ def match_covariance(E_new, s2, ridge=1e-3, floor=1e-2):
     in the dual (Qi and Sun, 2006): y_j is the multiplier of the j-th misfit over rho, S(y) is Z =
     sum_j y_j phi_j phi_j' with eigenvalues raised to the floor, and Newton's method minimizes the
     convex theta(y) = rho/2 ||y||^2 - s2'y + (||Z||^2 - ||Z - S(y)||^2)/2. Half the square of its
-    gradient bounds how far S(y) is above the least objective."""
-    _check(1e-6 <= min(ridge, floor) <= max(ridge, floor) < 1, "ridge, floor: expected 1e-6 to 1")
+    gradient bounds how far S(y) is above the least objective: here 1e-7 of its second term."""
+    within = 1e-6 <= ridge < 1 and 1e-6 <= floor < 1
+    _check(within, f"ridge, floor: expected both from 1e-6 to 1, got {ridge} and {floor}")
     E, s2, scale = _without_units(E_new, s2)                 # in these units rho = ridge
     n = len(E)
 
     def evaluate(y):
         w, Q = np.linalg.eigh((E.T * y) @ E)                 # Z = Q diag(w) Q'
-        x = w.clip(floor)                                    # S(y) = Q diag(x) Q'
+        x, p = w.clip(floor), E @ Q                          # S(y) = Q diag(x) Q'
         theta = ridge / 2 * y @ y - s2 @ y + x @ (2 * w - x) / 2
-        return theta, (E @ Q) ** 2 @ x + ridge * y - s2, w, x, Q             # and its gradient
+        return theta, p ** 2 @ x + ridge * y - s2, w, x, Q, p                # and its gradient
 
-    def hessian(w, x, Q):
-        """rho 1[j=k] + sum_ab W_ab p_ja p_jb p_ka p_kb, W_ab = (x_a - x_b)/(w_a - w_b), p = E Q."""
-        p, far = E @ Q, np.abs(w - floor) + 1e-300
-        W = np.add.outer(x - floor, x - floor) / np.add.outer(far, far)      # at a = b, too
+    def hessian(p, W):
+        """H_jk = rho 1[j=k] + sum_ab W_ab p_ja p_jb p_ka p_kb, W_ab = (x_a - x_b)/(w_a - w_b)."""
         return LinearOperator((n, n), lambda d: ridge * d + (p @ (W * ((p.T * d) @ p)) * p).sum(1))
 
-    H0, _ = dpotrf((E @ E.T) ** 2 + ridge * np.eye(n))       # of the Hessian where none is raised
-    precondition = LinearOperator((n, n), lambda d: dpotrs(H0, d)[0])
-    y = dpotrs(H0, s2)[0]
-    theta, gradient, w, x, Q = evaluate(y)
-    for _ in range(1000):
-        misfit = gradient - ridge * y
-        if gradient @ gradient <= 1e-9 * (misfit @ misfit + ridge * x @ x):
+    def inverse(p, v):
+        """Of H with v_a v_b for W_ab, which is rho I + (p diag(v) p')^2, squared entry by entry."""
+        R, _ = dpotrf((p * v @ p.T) ** 2 + ridge * np.eye(n))
+        return LinearOperator((n, n), lambda d: dpotrs(R, d)[0])
+
+    M = inverse(E, 1.0)
+    y = M @ s2                                               # the solution if none is raised
+    theta, gradient, w, x, Q, p = evaluate(y)
+    for k in range(1000):
+        if gradient @ gradient <= 1e-7 * ridge * x @ x + 1e-30 * s2 @ s2:    # or rounding
             return (K := Q * np.sqrt(scale * x)) @ K.T       # exactly symmetric
-        d, _ = cg(hessian(w, x, Q), -gradient, rtol=0.03, M=precondition)    # Newton's step
+        far = np.abs(w - floor) + 1e-300
+        W = np.add.outer(x - floor, x - floor) / np.add.outer(far, far)      # at a = b, too
+        M = inverse(p, (x > floor) @ W / max(sum(x > floor), 1)) if k == 2 else M    # now W settles
+        d, _ = cg(hessian(p, W), -gradient, rtol=0.05, M=M)  # Newton's step
         slope, step = gradient @ d, 1.0
         while (new := evaluate(y + step * d))[0] > theta + 1e-4 * step * slope + 1e-12 * abs(theta):
             step /= 2
         y = y + step * d
-        theta, gradient, w, x, Q = new
+        theta, gradient, w, x, Q, p = new
     raise ValueError(f"ridge: expected a larger one, {ridge} is out of reach for this E_new and s2")
 
 def likelihood_matching(left, E_old, E_new, weights, lam, match=match_covariance):
@@ -322,8 +325,7 @@ def likelihood_matching(left, E_old, E_new, weights, lam, match=match_covariance
         Phi0 = old.precision                                 # stays where there is nothing to match
         if (s2 @ E_new[i] ** 2).any():
             Phi0 = np.linalg.inv(match(E_new[i], s2))                                      # [2.22]
-        mu0 = weights[i]                                                                   # [2.23]
-        priors.append((Phi0, mu0))
+        priors.append((Phi0, weights[i]))                                                  # [2.23]
     return priors
 
 def mean_prior(left, E_old, E_new, weights, lam):
@@ -338,14 +340,12 @@ def invertible_prior(E_old, E_new, mu_old, Phi_old):
     """Appendix C: the (Phi0, mu0) that is exact if features are linear in b and E is invertible."""
     A = np.linalg.lstsq(E_old, E_new, rcond=None)[0].T       # phi = A phi_old: E_new = E_old A'
     mu0 = match_mean(E_old, E_new, mu_old)                   # Eq. 7: E_new mu0 = E_old mu_old
-    Phi0 = A @ Phi_old @ A.T                                 # Eq. 8: E_new S E_new' as before
-    return (Phi0 + Phi0.T) / 2, mu0
+    return A @ Phi_old @ A.T, mu0                            # Eq. 8: E_new S E_new' as before
 
 # Appendix A: Algorithm 2 --------------------------------------------------------------------------
 class NeuralLinearTS:
-    """Algorithm 2: limited memory neural-linear Thompson sampling; prior and train are functions.
-    memory=None keeps all tuples: then nothing is forgotten and no prior is asked (Riquelme, Tucker
-    and Snoek, "Deep Bayesian Bandits Showdown", 2018)."""
+    """Algorithm 2: limited memory neural-linear Thompson sampling. With memory=None all tuples stay
+    and no prior is asked (Riquelme et al., "Deep Bayesian Bandits Showdown", 2018)."""
 
     def __init__(self, network, n_arms, memory=None, prior=likelihood_matching, train=train,
                  L=Config.L, P=Config.P, seed=0, **hyper):

@@ -3,6 +3,7 @@ import numpy as np
 import torch
 from hypothesis import given, settings
 from test_agent import Archive, small_agent
+
 from test_nlts import assert_posterior, close, printed, random_regression, seeds
 
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 from test_agent import AGENTS, advance, greedy_agent, small_agent
+
 from test_nlts import LinearFeatures, assert_same_state, state_of
 
 TIMESTAMP = 1.7e9
@@ -99,9 +100,9 @@ def test_agents_name_bad_input_and_stay_as_they_were(nlts, kind, steps):
     before = agent_state(agent)
     for arguments, name in BAD_STEPS:
         if name == "context":
-            with pytest.raises(ValueError, match="^(features of )?context:"):
+            with pytest.raises(ValueError, match=r"^context\b"):
                 agent.act(arguments[0])
-        with pytest.raises(ValueError, match=f"^(features of )?{name}:"):
+        with pytest.raises(ValueError, match=rf"^{name}\b"):
             agent.update(*arguments)
         assert_same_state(before, agent_state(agent))
 
@@ -112,7 +113,7 @@ def test_a_timestamp_is_refused_at_the_door_with_advice(nlts, kind):
     advance(agent, 39)
     before = agent_state(agent)
     for call in (agent.act, lambda context: agent.update(context, 0, 1.0)):
-        with pytest.raises(ValueError, match="^(features of )?context: .*scale the contexts"):
+        with pytest.raises(ValueError, match="^context.* scale"):
             call([1, 2, 3, TIMESTAMP])
     assert_same_state(before, agent_state(agent))
     advance(agent, 3)                                        # over a learning phase
@@ -281,8 +282,8 @@ def prior_is_no_precision(left, E_old, E_new, weights, lam):
 @pytest.mark.parametrize("options, error", [
     ({"train": train_breaks}, "train"),
     ({"prior": prior_breaks}, "prior"),
-    ({"train": train_explodes}, "scale the contexts"),
-    ({"train": train_explodes, "memory": None}, "scale the contexts"),
+    ({"train": train_explodes}, "^context.* scale"),
+    ({"train": train_explodes, "memory": None}, "^context.* scale"),
     ({"prior": prior_is_no_precision}, "^Phi0:"),
     ({"prior": prior_is_short}, "^prior:"),
 ])

@@ -10,6 +10,7 @@ import pytest
 import test_agent
 import test_beyond
 import test_errors
+
 import test_nlts
 
 HERE = Path(__file__).resolve().parent.parent

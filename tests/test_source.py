@@ -35,7 +35,7 @@ TAGS = {
     "2.10": ("NeuralLinearTS.update", "add"),
     "2.11": ("ReplayBuffer.add", "tuples"),
     "2.12": ("NeuralLinearTS.update", "update"),
-    "2.13": (f"{POSTERIOR}.update", "f"),
+    "2.13": (f"{POSTERIOR}.update", "Phi|f"),
     "2.14": (f"{POSTERIOR}.update", "mu_hat"),
     "2.15": (f"{POSTERIOR}.update", "a"),
     "2.16": (f"{POSTERIOR}.update", "R2"),
@@ -97,7 +97,7 @@ def test_each_line_of_pseudo_code_is_tagged_once_where_it_is_computed():
         places, word = TAGS[tag]
         assert function in places.split(), f"[{tag}] stands in {function}"
         assert code and not code.startswith("#"), f"[{tag}] stands above no code"
-        assert word in re.findall(r"\w+", code), f"[{tag}] stands at {code!r}, without {word}"
+        assert re.search(rf"\b({word})\b", code), f"[{tag}] stands at {code!r}, without {word}"
 
 
 @pytest.mark.parametrize("algorithm", ["1", "2"])
