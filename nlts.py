@@ -134,8 +134,7 @@ class BayesianLinearRegression:
         return phi @ self.mu_hat, np.sqrt(self.b / self.a * self.variance([phi])[0]), 2 * self.a
 
 class LinearTS:
-    """Algorithm 1, as printed with v, lam=1 and initial_pulls=0. With v=None the noise is sampled
-    too, by Eq. 2, as in the paper's experiments. A context is its own features."""
+    """Algorithm 1: as printed with v, lam=1, initial_pulls=0; with v=None it samples nu2, Eq. 2."""
 
     def __init__(self, dim, n_arms, v=None, seed=0, **hyper):
         _whole("n_arms", n_arms, 1)
@@ -256,7 +255,8 @@ def _without_units(E_new, s2):
     known = (s2 >= 0).all() and min(norm2 @ s2, norm2 @ norm2) > 1e-200
     _check(known, "E_new, s2: expected s2 >= 0, and a row with features and an s2 > 0")
     scale, unit = (norm2 @ s2) / (norm2 @ norm2), np.sqrt(np.mean(norm2 ** 2))
-    return E_new / np.sqrt(unit), s2 / (scale * unit), scale
+    rows = norm2 > 0                                         # others say nothing of S
+    return E_new[rows] / np.sqrt(unit), s2[rows] / (scale * unit), scale
 
 def match_covariance_sdp(E_new, s2, ridge=0.0, floor=0.0, **solver):
     """Eq. 6 in CVXPY, S = (Phi0)^-1; with `ridge` and `floor` the problem of `match_covariance`."""
@@ -278,8 +278,7 @@ def match_covariance(E_new, s2, ridge=1e-3, floor=1e-2):
     sum_j y_j phi_j phi_j' with eigenvalues raised to the floor, and Newton's method minimizes the
     convex theta(y) = rho/2 ||y||^2 - s2'y + (||Z||^2 - ||Z - S(y)||^2)/2. Half the square of its
     gradient bounds how far S(y) is above the least objective: here 1e-7 of its second term."""
-    within = 1e-6 <= ridge < 1 and 1e-6 <= floor < 1
-    _check(within, f"ridge, floor: expected both from 1e-6 to 1, got {ridge} and {floor}")
+    _check(1e-6 <= ridge < 1 and 1e-6 <= floor < 1, "ridge, floor: expected both from 1e-6 to 1")
     E, s2, scale = _without_units(E_new, s2)                 # in these units rho = ridge
     n = len(E)
 
@@ -289,16 +288,16 @@ def match_covariance(E_new, s2, ridge=1e-3, floor=1e-2):
         theta = ridge / 2 * y @ y - s2 @ y + x @ (2 * w - x) / 2
         return theta, p ** 2 @ x + ridge * y - s2, w, x, Q, p                # and its gradient
 
-    def hessian(p, W):
+    def hessian(d):
         """H_jk = rho 1[j=k] + sum_ab W_ab p_ja p_jb p_ka p_kb, W_ab = (x_a - x_b)/(w_a - w_b)."""
-        return LinearOperator((n, n), lambda d: ridge * d + (p @ (W * ((p.T * d) @ p)) * p).sum(1))
+        return ridge * d + (p @ (W * ((p.T * d) @ p)) * p).sum(1)
 
     def inverse(p, v):
         """Of H with v_a v_b for W_ab, which is rho I + (p diag(v) p')^2, squared entry by entry."""
         R, _ = dpotrf((p * v @ p.T) ** 2 + ridge * np.eye(n))
-        return LinearOperator((n, n), lambda d: dpotrs(R, d)[0])
+        return LinearOperator((n, n), lambda d: dpotrs(R, d)[0], dtype=float)
 
-    M = inverse(E, 1.0)
+    H, M = LinearOperator((n, n), hessian, dtype=float), inverse(E, 1.0)
     y = M @ s2                                               # the solution if none is raised
     theta, gradient, w, x, Q, p = evaluate(y)
     for k in range(1000):
@@ -307,7 +306,7 @@ def match_covariance(E_new, s2, ridge=1e-3, floor=1e-2):
         far = np.abs(w - floor) + 1e-300
         W = np.add.outer(x - floor, x - floor) / np.add.outer(far, far)      # at a = b, too
         M = inverse(p, (x > floor) @ W / max(sum(x > floor), 1)) if k == 2 else M    # now W settles
-        d, _ = cg(hessian(p, W), -gradient, rtol=0.05, M=M)  # Newton's step
+        d, _ = cg(H, -gradient, rtol=0.05, M=M)  # Newton's step
         slope, step = gradient @ d, 1.0
         while (new := evaluate(y + step * d))[0] > theta + 1e-4 * step * slope + 1e-12 * abs(theta):
             step /= 2
