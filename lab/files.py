@@ -14,7 +14,7 @@ import numpy as np
 
 AGAIN = "delete the file and get it again (of the paper's data, `python datasets.py` says how)"
 FIX = "correct the file"
-MISSING = ("", "?", "na", "n/a", "nan", "null", "none")
+MISSING = {"", "?", "na", "n/a", "nan", "null", "none"}
 
 
 class DataError(ValueError):
@@ -23,6 +23,7 @@ class DataError(ValueError):
     def __init__(self, path, what, line=None, advice=AGAIN):
         place = f"{path}, line {line}" if line else str(path)
         super().__init__(f"{place}: {what}; {advice}")
+        self.advice = advice
 
 
 class MissingData(DataError):
@@ -49,26 +50,21 @@ def replacing(path):
         part.unlink(missing_ok=True)
 
 
-def parsed_once(name, paths, parse, code):
-    """The three arrays that parse() makes of the files at `paths`; from the cache if there.
-
-    They are made afresh after any change of the files, or of `code`, the program that parses them.
-    """
+def parsed_once(source, paths, parse, code):
+    """The arrays of parse(source, paths), cached until the files or the program `code` change."""
     stats = [(str(p.resolve()), p.stat().st_size, p.stat().st_mtime_ns) for p in paths]
     programs = Path(code).read_bytes() + Path(__file__).read_bytes()
-    key = hashlib.sha256(repr(stats).encode() + programs).hexdigest()[:16]
-    cached = cache_dir() / "parsed" / f"{name}-{key}.npy"
+    key = hashlib.sha256(repr((source, stats)).encode() + programs).hexdigest()
+    cached = cache_dir() / "parsed" / f"{source.name}.npy"
     with suppress(OSError, ValueError, EOFError), open(cached, "rb") as f:  # absent, or damaged
-        return [np.load(f, allow_pickle=False) for _ in range(3)]
-    arrays = parse()
-    if any(array.dtype == object for array in arrays):
+        if np.load(f) == key:
+            return [np.load(f) for _ in range(3)]
+    arrays = parse(source, paths)
+    if arrays[0].dtype == object:
         return arrays
-    with suppress(OSError):  # without a cache the next time is slower, nothing else
-        for old in cached.parent.glob(f"{name}-*.npy"):
-            old.unlink(missing_ok=True)
-        with replacing(cached) as f:
-            for array in arrays:
-                np.save(f, array, allow_pickle=False)
+    with suppress(OSError), replacing(cached) as f:  # without a cache the next time is slower
+        for array in (np.array(key), *arrays):
+            np.save(f, array)
     return arrays
 
 
@@ -96,40 +92,33 @@ def unzipped(path, names, data):
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = archive.namelist()
         for member in members:
-            absolute = member.startswith(("/", "\\")) or member[1:2] == ":"
-            if absolute or ".." in re.split(r"[/\\]", member):
+            if ".." in member or member.startswith(("/", "\\")):
                 raise DataError(path, f"unsafe name {member!r} in the archive")
-        files = [m for m in members if os.path.basename(m) in wanted]
-        archives = [m for m in members if m.endswith(".zip")]
-        if found := files + archives:
+        if found := [member for member in members if os.path.basename(member) in wanted]:
             return contents(f"{path}:{found[0]}", names, archive.read(found[0]))
-    raise DataError(path, f"no {' or '.join(sorted(wanted))} in the archive")
+    raise DataError(path, f"no {os.path.basename(names[0])} in the archive")
 
 
-# --- tables of numbers ----------------------------------------------------------------------------
-
-def is_number(field, dtype=float):
-    """Neither nan nor 1_000, which float() accepts, nor too large for the type."""
-    if dtype is float:
-        number = re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", field, re.ASCII)
-        return bool(number) and bool(np.isfinite(float(field)))
-    number = re.fullmatch(r"[-+]?\d{1,10}", field, re.ASCII)
-    return bool(number) and abs(int(field)) <= np.iinfo(dtype).max
-
-
-def blame(path, data, columns, line, sep, dtype):
-    """Raise at the first bad line. Slow, but only run on a file that is known to be bad."""
-    for i, row in enumerate(data.decode("latin-1").split("\n"), line):
-        fields = row.split(sep)
-        if len(fields) != columns:
-            raise DataError(path, f"{len(fields)} columns instead of {columns}", i)
-        for field in fields:
-            if not is_number(field.strip(), dtype):
-                raise DataError(path, f"{field[:40]!r} is not a number, or too large", i)
-    raise DataError(path, "not a table of numbers")
+def arrays(path, data=None, advice=AGAIN):
+    """The array of an .npy, or {name: array} of an .npz; never pickled ones."""
+    try:
+        data = path.read_bytes() if data is None else data
+        found = np.load(io.BytesIO(data), allow_pickle=False)
+        return found if isinstance(found, np.ndarray) else dict(found)
+    except (OSError, ValueError, EOFError, KeyError, zlib.error, zipfile.BadZipFile) as error:
+        raise DataError(path, f"not plain numpy arrays ({error})", advice=advice) from error
 
 
-def read_numbers(path, data, columns, line=1, sep=None, dtype=float):
+# --- tables of numbers, tables of text ------------------------------------------------------------
+
+def is_number(field, dtype="float"):
+    """Finite, not too large for the type, and not 1_000, which int() and float() accept."""
+    with suppress(ValueError, OverflowError):
+        return "_" not in field and bool(np.isfinite(np.dtype(dtype).type(field)))
+    return False
+
+
+def read_numbers(path, data, columns, line=1, sep=None, dtype="float"):
     """Finite numbers from text that starts at `line` of the file; `sep=None` is white space."""
     data = data.rstrip()
     text = io.TextIOWrapper(io.BytesIO(data), encoding="latin-1")
@@ -137,140 +126,75 @@ def read_numbers(path, data, columns, line=1, sep=None, dtype=float):
         X = np.loadtxt(text, dtype, delimiter=sep, ndmin=2, comments=None)
     except ValueError:
         X = np.empty((0, 0))
-    if X.shape != (data.count(b"\n") + 1, columns) or not np.isfinite(X).all():
-        blame(path, data, columns, line, sep, dtype)
-    return X
+    if X.shape == (data.count(b"\n") + 1, columns) and np.isfinite(X).all():
+        return X
+    rows = data.decode("latin-1").split("\n")
+    for i, row in enumerate(rows, line):  # slow, but the file is known to be bad
+        fields = row.split(sep)
+        if len(fields) != columns:
+            raise DataError(path, f"{len(fields)} columns instead of {columns}", i)
+        for field in fields:
+            if not is_number(field, dtype):
+                raise DataError(path, f"{field[:40]!r} is not a number, or too large", i)
+    raise DataError(path, "not a table of numbers")
 
 
-def cut_header(path, data, columns, start=b"", line=1):
-    """Cut the header off: (its names, the rest)."""
-    head, _, rest = data.partition(b"\n")
-    names = [name.strip().strip('"') for name in head.decode("latin-1").split(",")]
-    if len(names) != columns or not head.startswith(start):
-        what = f"expected a header of {columns} names that starts with {start.decode()!r}"
-        raise DataError(path, what, line)
-    if not rest or rest.isspace():
-        raise DataError(path, "a header but no rows", line + 1)
-    return names, rest
+def cut_header(path, data, columns, start):
+    """Cut off the header and what is above it: (the rest, its first line)."""
+    found = re.search(b"^" + start.encode() + rb".*\n(?=\s*\S)", data, re.MULTILINE)
+    if not found or found[0].count(b",") != columns - 1:
+        raise DataError(path, f"expected a header of {columns} names, then rows", 1)
+    return data[found.end():], data.count(b"\n", 0, found.end()) + 1
 
 
-# --- anybody's table: numbers, text and a column of classes ---------------------------------------
-
-def own_table(path, label, header):
-    """(inputs, number of categories of each or 0, classes) of a table; arguments: see from_csv."""
-    if path.suffix in (".npy", ".npz"):
-        X, y = arrays(path, label)
-        return X, np.zeros(X.shape[1], int), y
-    names, columns, lines = fields(path, header)
-    at = position(label, len(columns), names)
-    y = columns.pop(at)
-    names.pop(at)
-    for line, value in zip(lines, y, strict=True):
-        if value.lower() in MISSING:
-            raise DataError(path, f"{value!r} is not a class", line, FIX)
-    inputs = [column(path, c, name, lines) for c, name in zip(columns, names, strict=True)]
-    X = np.column_stack([x for x, _ in inputs])
-    levels = np.array([n for _, n in inputs])
-    with suppress(ValueError):
-        y = np.array(y, float)  # so that class 10 comes after class 9
-    return X, levels, np.array(y)
-
-
-def arrays(path, label):
-    """X and y of an .npz, or of a 2-d .npy with a column of classes."""
-    try:
-        with open(path, "rb") as f:
-            found = np.load(f, allow_pickle=False)
-            X, y = (found["X"], found["y"]) if path.suffix == ".npz" else (found, None)
-    except (ValueError, EOFError, KeyError, IndexError, zlib.error, zipfile.BadZipFile) as error:
-        advice = "save plain arrays: numpy.savez(path, X=X, y=y)"
-        raise DataError(path, f"cannot be read ({error})", advice=advice) from error
-    fits = y is None or y.shape == X.shape[:1]
-    if X.ndim != 2 or X.dtype.kind not in "biuf" or not X.size or not fits:
-        what = f"expected numbers X (rows, columns) and y (rows,), got shape {X.shape}"
-        raise DataError(path, what, advice=FIX)
-    if y is None:
-        at = position(label, X.shape[1])
-        X, y = np.delete(X, at, axis=1), X[:, at]
-    elif label is not None:
-        raise ValueError(f"label: the classes of an .npz are its y, got {label!r}")
-    is_nan = y != y
-    bad = np.flatnonzero(~np.isfinite(X).all(1) | is_nan)
-    if len(bad):
-        raise DataError(path, f"row {bad[0]} is not finite", advice=FIX)
-    return X.astype(float), y
-
-
-def position(label, width, names=()):
-    """Index of the column of classes."""
-    if width < 2:
-        raise ValueError(f"path: expected at least two columns, inputs and a class, got {width}")
-    if label is None:
-        return width - 1
-    if isinstance(label, str):
-        if label not in names:
-            known = ", ".join(map(str, names))
-            raise ValueError(f"label: no column {label!r}, expected one of {known}")
-        return names.index(label)
-    if not isinstance(label, int | np.integer) or not -width <= label < width:
-        raise ValueError(f"label: expected a column name or an index below {width}, got {label!r}")
-    return label % width
-
-
-def fields(path, header):
-    """(names, columns of text, the line each row is on) of a text file; header: see from_csv."""
-    rows, lines = split_rows(path)
-    columns = list(zip(*rows, strict=True))
-    if header is None:  # names are not numbers, and do not occur again below
-        header = len(rows) > 1 and not any(is_number(c[0]) or c[0] in c[1:] for c in columns)
-    if not header:
-        return list(range(len(columns))), columns, lines
-    if len(rows) < 2:
-        raise DataError(path, "a header but no rows", lines[0], FIX)
-    return rows[0], [c[1:] for c in columns], lines[1:]
-
-
-def split_rows(path):
-    """(rows of fields, their lines); what splits them is seen from the first line."""
-    try:
-        text = contents(path, (path.stem,)).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError(path, f"not UTF-8 text ({error})", advice=FIX) from error
-    first = text.lstrip().split("\n", 1)[0]
-    sep = max(",;\t", key=first.count) if re.search("[,;\t]", first) else " "
-    text = re.sub(r"[ \r]+$", "", text, flags=re.MULTILINE)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=sep, skipinitialspace=True)
-    rows, lines = [], []
+def csv_rows(path, data):
+    """(line, fields) of each row, first the header; split by comma, semicolon or tab."""
+    text = data.decode("utf-8-sig", "replace")
+    sep = max(",;\t", key=text.split("\n", 1)[0].count)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=sep)
+    width = 0
     try:
         for row in reader:
+            width = width or len(row)
+            if len(row) not in (0, width):
+                raise DataError(path, f"{len(row)} columns instead of {width}", reader.line_num)
             if row:
-                rows.append([field.strip() for field in row])
-                lines.append(reader.line_num)
+                yield reader.line_num, [field.strip() for field in row]
     except csv.Error as error:
-        raise DataError(path, str(error), reader.line_num, FIX) from error
-    for line, row in zip(lines, rows, strict=True):
-        if len(row) != len(rows[0]):
-            raise DataError(path, f"{len(row)} columns instead of {len(rows[0])}", line, FIX)
-    return rows, lines
+        raise DataError(path, str(error), reader.line_num) from error
 
 
-def column(path, values, name, lines):
-    """(numbers, 0) or (codes, how many): text if any field is neither a number nor missing."""
-    with suppress(ValueError):  # most columns hold numbers and nothing else
+def own_table(path, label):
+    """(inputs, number of categories of each or 0, classes) of a table; arguments: see from_csv."""
+    (_, names), *rows = csv_rows(path, contents(path, (path.stem,)))
+    unnamed = len(set(names)) < len(names) or any(is_number(name) for name in names)
+    if unnamed or len(names) < 2 or not rows:
+        what = "expected a header of two or more different names, then rows"
+        raise DataError(path, what, 1, FIX)
+    if label not in (None, *names):
+        raise ValueError(f"label: no column {label!r}, expected one of {', '.join(names)}")
+    for line, row in rows:
+        if missing := MISSING.intersection(value.lower() for value in row):
+            raise DataError(path, f"{missing.pop()!r} is a missing value", line, FIX)
+    columns = {name: [row[i] for _, row in rows] for i, name in enumerate(names)}
+    y = columns.pop(names[-1] if label is None else label)
+    with suppress(ValueError):
+        y = np.array(y, float)  # so that class 10 comes after class 9
+    lines = [line for line, _ in rows]
+    inputs = [own_column(path, name, values, lines) for name, values in columns.items()]
+    X = np.column_stack([x for x, _ in inputs])
+    return X, np.array([n for _, n in inputs]), np.array(y)
+
+
+def own_column(path, name, values, lines):
+    """(numbers, 0), or (codes of texts, how many)."""
+    with suppress(ValueError):
         x = np.array(values, float)
         if np.isfinite(x).all():
             return x, 0
-    missing = np.array([value.lower() in MISSING for value in values])
-    number = np.array([is_number(value) for value in values])
-    if number.any() and (number | missing).all():
-        x = np.where(number, values, "nan").astype(float)
-        return np.where(number, x, x[number].mean()), 0
     kinds, codes = np.unique(values, return_inverse=True)
-    if len(kinds) > 20 and number.mean() > 0.9:
-        i = np.flatnonzero(~number & ~missing)[0]
-        what = f"{values[i][:40]!r} in column {name!r} is not a number"
-        raise DataError(path, what, lines[i], FIX)
-    if len(kinds) > max(20, len(values) / 2):
-        what = f"column {name!r} has {len(kinds)} texts in {len(values)} rows"
-        raise DataError(path, f"{what}, which are no categories", lines[0], "leave the column out")
+    text = [value for value in values if not is_number(value)]
+    if len(kinds) > 20 and (len(text) < 0.1 * len(values) or len(kinds) > 0.5 * len(values)):
+        what = f"{text[0][:40]!r} in column {name!r} is neither a number nor a category"
+        raise DataError(path, what, lines[values.index(text[0])], FIX)
     return codes, len(kinds)

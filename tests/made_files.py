@@ -33,14 +33,13 @@ def npy(array):
 HTML = b"<!DOCTYPE html>\n<html><body>404 Not Found</body></html>\n"
 
 
-def text_of(columns, sep, rows=slice(None), end=""):
+def text_of(found, sep, rows=slice(None), end=""):
     """The original lines, from bundled columns."""
     texts = []
-    for column in columns:
-        if type(column) is tuple:
-            codes, values = column
-            texts.append(np.array(values)[codes[rows]])
-        else:
+    for name, column in found.items():
+        if f"{name}_values" in found:
+            texts.append(found[f"{name}_values"][column[rows]])
+        elif not name.endswith("_values"):
             texts.append(column[rows].astype(str))
     lines = (sep.join(row) + end + "\n" for row in zip(*texts, strict=True))
     return "".join(lines).encode()
@@ -89,12 +88,13 @@ def aps(preamble=20, rows=8, end="\n"):
 
 
 def census_text(rows=30):
-    """Census as its host has it; dOccup is the last column but one."""
-    names = ["caseid", *(f"iVar{i}" for i in range(66)), "dOccup", "iLast"]
+    """Census as its host has it; dOccup is column 35."""
+    names = ["caseid", *(f"iVar{i}" for i in range(34)), "dOccup"]
+    names += [f"iVar{i}" for i in range(34, 67)]
     body = []
     for i in range(rows):
-        codes = [(i * j) % (2 + j % 3) * 50 for j in range(66)]
-        body.append([10_000 + i, *codes, i % 9, 0])
+        codes = [(i * j) % (2 + j % 3) * 50 for j in range(67)]
+        body.append([10_000 + i, *codes[:34], i % 9, *codes[34:]])
     return (",".join(names) + "\n" + lines_of(body)).encode()
 
 
