@@ -111,8 +111,13 @@ def numbers(path, data, arms, columns, header=None, sep=None, dtype="int32", wor
     if len(bad):
         what = f"unknown class {X[bad[0], label]:g}, expected {first} to {first + arms - 1}"
         raise DataError(path, what, line + bad[0])
-    make = categorical if categories else numeric
-    return make(np.delete(X, [label, *skip], axis=1), y.astype(np.int8))
+    X, y = np.delete(X, [label, *skip], axis=1), y.astype(np.int8)
+    if not categories:
+        return numeric(X, y)
+    strange = np.flatnonzero((X < 0).any(1) | (X > 999).any(1))
+    if len(strange):
+        raise DataError(path, "a code that is not one of 0 to 999", line + strange[0])
+    return categorical(X, y)
 
 
 def bundled(name):
@@ -179,6 +184,8 @@ def amazon(path, data):
         if fields["Reviews"]:
             texts.append(fields["Reviews"])
             stars.append(int(fields["Rating"]) - 1)
+    if not texts:
+        raise DataError(path, "no row has a review")
     return Table(np.array(texts, object)[:, None], np.array(stars, np.int8), np.zeros(1, int))
 
 
@@ -339,6 +346,8 @@ def wheel(delta=0.5, steps=4000, seed=0, mu=0.1, mu5=0.2, mudot=0.4, sigma=0.1):
     """Arm 5 pays mu5; arms 1 to 4 pay mu, but mudot in their quadrant of the disc |x| <= delta."""
     if not 0 <= delta <= 1:
         raise ValueError(f"delta: expected a radius between 0 and 1, got {delta!r}")
+    if not sigma >= 0:
+        raise ValueError(f"sigma: expected a standard deviation >= 0, got {sigma!r}")
     steps = whole("steps", steps, 1)
     rng = np.random.default_rng(whole("seed", seed, 0))
     radius = np.sqrt(rng.uniform(size=steps))  # sqrt: uniform in area

@@ -241,6 +241,8 @@ BAD = [  # what is wrong, problem, file, bytes, what the message must say
     ("text", "financial", STOCK, edit(STOCKS, 3, lambda r: b"x" + r),
      "line 3: 'x1.0' is not a number"),
     ("text", "scania", APS, aps().replace(b",1001,", b",1oo1,"), "line 23: '1oo1' is not a number"),
+    ("code", "census", CENSUS, census_text().replace(b"\n10001,0,50", b"\n10001,0,5000"),
+     "line 3: a code that is not one of 0 to 999"),
     ("text", "census", CENSUS, census_text().replace(b"\n10001,0,50", b"\n10001,0,1.5"),
      "line 3: '1.5' is not a number"),
     ("text", "scania", APS, aps().replace(b",na,", b",nan,", 1), "line 22: '0n' is not a number"),
