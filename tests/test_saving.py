@@ -145,7 +145,7 @@ class Bomb:
 
 
 @pytest.mark.parametrize("forged", [
-    {"rng": "{}"}, {"rng": "no json"}, {"counts": "[1]"}, {"counts": "1"},
+    {"rng": "{}"}, {"rng": "no json"}, {"t": "1"}, {"t": [1, 2]}, {"t": 1.5},
     {"arms/0/Phi": np.eye(3)}, {"arms/0/Phi": np.eye(6, dtype=np.float32)},
     {"network/weights": np.zeros((2, 6))}, {"buffer/rewards": np.zeros(1)},
     {"extra": 1},
@@ -159,7 +159,7 @@ def test_a_forged_file_is_refused_and_not_executed(forged, tmp_path):
     refused(other, tmp_path / "agent")
 
 
-@pytest.mark.parametrize("missing", ["settings", "rng", "counts", "arms/1/b", "network/weights",
+@pytest.mark.parametrize("missing", ["settings", "rng", "t", "arms/1/b", "network/weights",
                                      "buffer/arms"])
 def test_a_file_without_a_part_is_refused(missing, tmp_path):
     agent = neural()

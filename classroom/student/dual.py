@@ -1,0 +1,41 @@
+"""Checkpoints of the dual solver; appended to nlts.py for the assignment `matching`."""
+import numpy as np
+
+# The fast solver of Eq. 6, step by step: checkpoints of match_covariance. With E (n, g), t (n,) in
+# the units of _scaled, the problem
+#     minimize  sum_j (phi_j' S phi_j - t_j)^2 + ridge |S|^2  over S with eigenvalues >= floor
+# is solved by S(y) = the matrix A(y) = E' diag(y) E with its eigenvalues raised to at least floor,
+# at the y (n,) that minimizes theta.
+
+def dual_value(y, E, t, ridge, floor):
+    """theta(y) = ridge y'y / 2 - t'y + sum_k x_k (w_k - x_k / 2): a number.
+
+    w are the eigenvalues of A(y) = E' diag(y) E, and x_k = max(w_k, floor).
+    """
+    w = np.linalg.eigvalsh((E.T * y) @ E)
+    x = np.maximum(w, floor)
+    return ridge * y @ y / 2 - t @ y + x @ (w - x / 2)
+
+
+def dual_gradient(y, E, t, ridge, floor):
+    """The gradient of dual_value by y, (n,)."""
+    w, Q = np.linalg.eigh((E.T * y) @ E)
+    p = E @ Q
+    return ridge * y - t + (p * p) @ np.maximum(w, floor)
+
+
+def newton_step(y, E, t, ridge, floor):
+    """d (n,) with H d = -gradient. H is the derivative of dual_gradient; no w_k is at the floor.
+
+    Daleckii and Krein: S(y) moves in the direction d by Q (W * (Q' A(d) Q)) Q', where Q holds the
+    eigenvectors of A(y) and W_kl = (x_k - x_l) / (w_k - w_l), or its limit where w_k = w_l.
+    """
+    w, Q = np.linalg.eigh((E.T * y) @ E)
+    x, p = np.maximum(w, floor), E @ Q
+    difference = w[:, None] - w
+    same = np.abs(difference) < 1e-12
+    slope = (x[:, None] - x) / np.where(same, 1.0, difference)
+    W = np.where(same, (w > floor)[:, None], slope)
+    pairs = p[:, :, None] * p[:, None, :]                        # (n, g, g)
+    H = np.einsum("jkl,kl,ikl->ji", pairs, W, pairs) + ridge * np.eye(len(y))
+    return -np.linalg.solve(H, dual_gradient(y, E, t, ridge, floor))

@@ -1,0 +1,393 @@
+"""Handouts give nothing away; right work gets its points, however it is sent."""
+import ast
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+import time
+import zipfile
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from classroom_students import BLR, WORKS, submission, text_of
+
+from classroom import handout, reports, source, submissions
+from classroom.__main__ import main
+from classroom.catalogue import ASSIGNMENTS
+from classroom.contest import ContestGrader
+from classroom.grading import Grader
+from classroom.runner import Limits, bubblewrap_works
+
+LINUX = sys.platform == "linux"                  # elsewhere memory is not limited
+SANDBOX = "bwrap" if bubblewrap_works() else "none"
+REFERENCE = source.read_reference()
+FUNCTIONS = [function for a in ASSIGNMENTS.values() for function in a.functions]
+
+
+@pytest.fixture(scope="module")
+def blr():
+    return Grader("blr", 7, SANDBOX)
+
+
+@pytest.fixture(scope="module")
+def invertible():
+    grader = Grader("invertible", 7, SANDBOX)
+    grader.settings = {part: replace(setting, limits=Limits(seconds=3.0, memory=0.6))
+                       for part, setting in grader.settings.items()}
+    return grader
+
+
+def words_of(result):
+    return " ".join(filter(None, [result.problem, *(words for outcomes in result.outcomes.values()
+                                                    for _, words in outcomes)]))
+
+
+# Handouts -----------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("name", list(ASSIGNMENTS))
+def test_a_handout_has_no_solution_but_the_released_ones(name):
+    earlier = list(ASSIGNMENTS)[:list(ASSIGNMENTS).index(name)]
+    right = source.definitions(source.read_reference(ASSIGNMENTS[name].extra))
+    for released in ([], earlier):
+        text = handout.sealed(name, released)
+        found = source.definitions(text)
+        open_parts = {f for other in released for f in ASSIGNMENTS[other].functions}
+        for function in set(FUNCTIONS) & set(found):
+            assert source.is_blank(found[function]) == (function not in open_parts), function
+            docstring = ast.get_docstring(found[function])
+            assert docstring.startswith(ast.get_docstring(right[function])[:-1])
+            if function in ASSIGNMENTS[name].functions:
+                asked = ASSIGNMENTS[name].asks.get(function, "")
+                assert asked in " ".join(docstring.split())
+            assert ast.dump(found[function].args) == ast.dump(right[function].args)
+            if function not in open_parts:
+                written = [ast.unparse(part) for part in right[function].body[1:]]
+                body = ast.unparse(ast.parse(text))
+                told = [part for part in written if len(part) > 45 and part in body]
+                assert not told or "raise ValueError" in told[0], (function, told)
+
+
+def test_a_folder_checks_itself_and_needs_nothing_else(tmp_path):
+    folder = tmp_path / "blr"
+    assert main(["make", "blr", "--out", str(folder)]) == 0
+    environment = {"PATH": os.environ["PATH"], "OMP_NUM_THREADS": "1"}
+
+    def check(*arguments):
+        command = [sys.executable, "-s", *arguments]
+        return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True,
+                              check=False)
+    run = check("check.py", "blr_variance", "blr_predict")
+    assert run.returncode == 1 and "4 to go." in run.stdout and "not written yet" in run.stdout
+    (folder / "nlts.py").write_text(text_of("blr"))
+    run = check("check.py")
+    assert run.returncode == 0 and run.stdout.endswith("All right.\n"), run.stdout
+    run = check("-m", "pytest", "-q", "-m", "blr_variance", "-p", "no:cacheprovider")
+    assert "2 passed" in run.stdout and "deselected" in run.stdout, run.stdout
+    page = (folder / "README.md").read_text()
+    assert all(part.function in page for part in ASSIGNMENTS["blr"].parts)
+    with pytest.raises(SystemExit):
+        main(["make", "blr", "--out", str(folder)])
+
+
+def test_solutions_are_released_part_by_part(tmp_path):
+    """LinearTS.update of a student needs that of blr: blank, then from solutions/."""
+    folder = tmp_path / "thompson"
+    main(["make", "thompson", "--out", str(folder)])
+    (folder / "nlts.py").write_text(text_of("thompson"))
+    command = [sys.executable, "check.py", "linearts_update"]
+    run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert run.returncode == 1 and "update is not written yet" in run.stdout
+    main(["release", "blr", "--out", str(tmp_path / "released")])
+    released = (tmp_path / "released" / "blr.py").read_text()
+    (folder / "solutions" / "blr.py").write_text(released)
+    assert source.is_blank(source.definitions(released)["BayesianLinearRegression.sample"])
+    run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout
+    subprocess.run([sys.executable, "check.py", "--fill"], cwd=folder, check=True)
+    filled = source.definitions((folder / "nlts.py").read_text())
+    assert not source.is_blank(filled["BayesianLinearRegression.update"])
+    assert not source.is_blank(filled["LinearTS.act"])
+
+
+def test_points_are_in_proportion_to_hours_and_pages_are_there(capsys):
+    for name, a in ASSIGNMENTS.items():
+        assert sum(part.points for part in a.parts if not part.optional) == 10 * a.hours
+        page, rubric = source.read_text("handouts", f"{name}.md"), None
+        for heading in ("Before you start", "By hand", "Steps", "Plot"):
+            assert f"## {heading}" in page, (name, heading)
+        assert page.count("<details>") == page.count("</details>") > 0
+        assert main(["rubric", name]) == 0
+        rubric = capsys.readouterr().out
+        assert len(rubric) > 300 and rubric[:200] not in handout.readme(name)
+    assert main([]) == 0
+    assert all(name in capsys.readouterr().out or name for name in ASSIGNMENTS)
+
+
+# Right and partly right work ----------------------------------------------------------------------
+
+@pytest.mark.parametrize("name", ["thompson", "buffer"])
+def test_other_right_solutions_get_full_marks(name):
+    grader = Grader(name, 11, SANDBOX)
+    (result,) = grader.grade_all([submission("right", text_of(name))], 1)
+    assert grader.total(result) == grader.points, words_of(result)
+
+
+def test_solutions_with_torch_and_cvxpy_get_full_marks():
+    for name, only in (("matching", {"match_covariance_sdp"}),
+                       ("limited", {"likelihood_matching", "NeuralLinearTS.learn"})):
+        grader = Grader(name, 3, SANDBOX, only)
+        (result,) = grader.grade_all([submission("right", text_of(name))], 1)
+        assert grader.total(result) == grader.points, words_of(result)
+
+
+def test_each_function_is_graded_alone(blr):
+    """Partly right, wrong, broken: every other function keeps its points."""
+    wrong = {
+        "right": (BLR, (13, 4, 4, 9)),
+        "blank": ("", (0, 0, 0, 0)),
+        "update alone": (BLR[:BLR.index("    def variance")], (13, 0, 0, 0)),
+        "no update": ("class BayesianLinearRegression:\n" + BLR[BLR.index("    def variance"):],
+                      (0, 4, 4, 9)),
+        "a counts whole": (BLR.replace("self.a + 0.5", "self.a + 1"), (None, 4, 4, 9)),
+        "variance raises": (BLR.replace("return np.array([row", "return None([row"), (13, 0, 4, 9)),
+        "exits": (BLR.replace("s2 = self", "exit()\n        s2 = self"), (13, 4, 0, 9)),
+    }
+    handed_in = [submission(name, text_of("blr", work)) for name, (work, _) in wrong.items()]
+    began = time.monotonic()
+    results = blr.grade_all(handed_in, 2)
+    assert (time.monotonic() - began) / len(results) * 15 < 180          # 15 in three minutes
+    for result in results:
+        for got, expected in zip(result.scores.values(), wrong[result.id][1], strict=True):
+            if expected is None:
+                assert 0 < got < 13, (result.id, result.scores)
+            else:
+                assert got == expected, (result.id, result.scores, words_of(result))
+    by_name = {result.id: result for result in results}
+    assert "not written yet" in words_of(by_name["blank"])
+    text = text_of("blr", wrong["variance raises"][0])
+    line = 1 + next(i for i, row in enumerate(text.split("\n")) if "None([row" in row)
+    assert f"(line {line} of your file, in variance)" in words_of(by_name["variance raises"])
+    assert "yours is" in words_of(by_name["a counts whole"])
+    report = reports.report("blr", blr, by_name["a counts whole"], 7)
+    assert report.count("**wrong**") >= 2 and report.count("- right:") >= 7
+
+
+def test_the_untouched_folder_of_one_part_is_worth_nothing_in_another():
+    grader = Grader("buffer", 5, SANDBOX)
+    text = handout.sealed("blr", ["thompson"])
+    chooses = {"pyproject.toml": b'[tool.nlts]\nassignment = "thompson"\n'}
+    (result,) = grader.grade_all([submission("untouched", text, chooses)], 1)
+    assert grader.total(result) == 0
+
+
+INVERTIBLE = WORKS["invertible"]
+LOOP = "    while True:\n        pass\n"
+MEAN = "    return np.linalg.pinv(E_new)"
+HOARD = "    x = [b'x' * 2 ** 24 for _ in range(60)]\n" + LOOP
+ACCIDENTS = {                       # work, points of match_mean and of invertible_prior, words
+    "right": (INVERTIBLE, 7, 13, ""),
+    "loop in match_mean": (INVERTIBLE.replace(MEAN, LOOP + MEAN), 0, 13, "did not end in 3 sec"),
+    "loop once": (INVERTIBLE.replace(MEAN, "    while len(E_new) == 7:\n        pass\n" + MEAN),
+                  4.67, 13, "did not end"),
+    "50 GB": (INVERTIBLE.replace(MEAN, "    np.ones(50 * 2 ** 27)\n" + MEAN), 0, 13, "MemoryError"),
+    "bit by bit": (INVERTIBLE.replace(MEAN, HOARD + MEAN), 0, 13, "more than 0.6 GB"),
+    "leaves": (INVERTIBLE.replace(MEAN, "    import os\n    os._exit(0)\n" + MEAN), 0, 13, "ended"),
+    "megabytes": (INVERTIBLE.replace(MEAN, "    print('x' * 3_000_000)\n" + MEAN), 7, 13, ""),
+    "asks": (INVERTIBLE.replace(MEAN, "    input()\n" + MEAN), 0, 13, "EOFError"),
+    "changes its input": (INVERTIBLE.replace("    A = np", "    Phi_old *= 1\n    Phi_old += 0.1\n"
+                                             "    A = np"), 7, 0, "yours is"),
+    "renamed": (INVERTIBLE.replace("def match_mean", "def matched_mean"), 0, 13, "not written"),
+    "helper": (INVERTIBLE.replace(MEAN, "    return helped(E_new)")
+               + "\n\ndef helped(E):\n    return np.linalg.pinv(E)\n", 7, 13, ""),
+    "deleted": (None, 0, 0, "not written"),
+}
+
+
+def test_accidents_cost_their_own_tests_only(invertible):
+    handed_in = []
+    for name, (work, *_, words) in ACCIDENTS.items():
+        if not LINUX and ("Memory" in words or "GB" in words):
+            continue
+        text = "x = 1\n" if work is None else text_of("invertible", work)
+        if name in ("renamed", "helper"):
+            text = text_of("invertible", "") + work          # at the end of the file, beside blanks
+        handed_in.append(submission(name, text))
+    results = invertible.grade_all(handed_in, 2)
+    for result in results:
+        _, mean, prior, words = ACCIDENTS[result.id]
+        assert list(result.scores.values()) == [mean, prior], (result.id, words_of(result))
+        assert words in words_of(result), (result.id, words_of(result))
+        assert len("".join(result.log)) < 200_000
+    printed = next(result for result in results if result.id == "megabytes")
+    assert "xxx" in "".join(printed.log)
+
+
+UNLOADABLE = {
+    "syntax": ("def f(:\n", "invalid syntax (line 1 of your file"),
+    "deep": ("x = " + "-" * 50_000 + "1\n", "cannot be imported"),
+    "raises": (text_of("invertible") + "\n1 / 0\n", "ZeroDivisionError"),
+    "leaves": (text_of("invertible") + "\nimport os\nos._exit(3)\n", "the program ended"),
+    "exits": (text_of("invertible") + "\nraise SystemExit('\\ud800')\n", "SystemExit"),
+    "loops": (text_of("invertible") + "\nwhile True:\n    pass\n", "did not end"),
+}
+
+
+def test_files_that_cannot_be_imported_say_why(invertible):
+    settings = dict(invertible.settings)
+    invertible.settings = {part: replace(setting, limits=Limits(load=4.0))
+                           for part, setting in settings.items()}
+    handed_in = [submission(name, text) for name, (text, _) in UNLOADABLE.items()]
+    for result in invertible.grade_all(handed_in, 2):
+        assert invertible.total(result) == 0
+        assert UNLOADABLE[result.id][1] in result.problem, result.problem
+    invertible.settings = settings
+
+
+# Odd files ----------------------------------------------------------------------------------------
+
+def zipped(files):
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return data.getvalue()
+
+
+def test_odd_files_are_read(tmp_path):
+    text = "# caf\u00e9\nx = 1\n"
+    notebook = {"cells": [{"cell_type": "markdown", "source": ["hello"]},
+                          {"cell_type": "code", "source": ["%matplotlib inline\n", "x = 1"]},
+                          {"cell_type": "code", "source": "!pip install this\ny = 2"}]}
+    files = {
+        "latin/nlts.py": text.encode("latin-1"), "bom/nlts.py": text.encode("utf-8-sig"),
+        "crlf/nlts.py": text.replace("\n", "\r\n").encode(), "wide/nlts.py": text.encode("utf-16"),
+        "binary/nlts.py": bytes(range(256)), "empty/nlts.py": b"", "nothing/other.txt": b"",
+        "cookie/nlts.py": b"# coding: cp1252\nx = '\x80'\n", "loose_123_nlts.py": b"x = 1\n",
+        "book/nlts.ipynb": json.dumps(notebook).encode(), "bad/nlts.ipynb": b"{}",
+        "nested/a/b/nlts.py": b"x = 1\n", "nested/a/b/c/nlts.py": b"x = 2\n",
+        "nested/__MACOSX/nlts.py": b"x = 3\n", "big/nlts.py": b"#" * (2 ** 20 + 1),
+        "packed.zip": zipped({"folder/nlts.py": b"x = 1\n", "../evil.txt": b"", "/evil.txt": b""}),
+        "inside/work.zip": zipped({"nlts.py": b"x = 1\n"}), "broken.zip": b"PK nothing",
+        "class.zip": zipped({"ann/nlts.py": b"x = 1\n", "bob/nlts.py": b"x = 2\n"})}
+    for name, data in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
+        (tmp_path / name).write_bytes(data)
+    (tmp_path / "link").mkdir()
+    (tmp_path / "link" / "nlts.py").symlink_to(source.ROOT / "nlts.py")
+    paths = sorted(tmp_path.iterdir())
+    found = {one.id: one for one in submissions.read_all([*paths, tmp_path / "nowhere", paths[0]])}
+    for name in ("latin", "bom", "crlf", "wide"):
+        assert found[name].source == text, name
+    assert found["cookie"].source.endswith("'\u20ac'\n")
+    assert found["book"].source == "\nx = 1\n\n\ny = 2"
+    for name in ("loose_123_nlts", "nested", "packed", "inside", "class/ann"):
+        assert found[name].source == "x = 1\n", name
+    assert found["class/bob"].source == "x = 2\n"
+    problems = {"binary": "no text", "empty": "empty", "nothing": "no nlts.py", "big": "1 MB",
+                "bad": "no notebook", "broken": "cannot be read", "link": "no nlts.py",
+                "nowhere": "no such file"}
+    for name, words in problems.items():
+        assert words in found[name].problem, (name, found[name].problem)
+    assert "bad (2)" in found
+
+
+def test_odd_files_are_graded(invertible, tmp_path):
+    text = text_of("invertible")
+    cell = json.dumps({"cells": [{"cell_type": "code", "source": text}]})
+    files = {"latin/nlts.py": ("# caf\u00e9\n" + text).encode("latin-1"),
+             "crlf/nlts.py": text.replace("\n", "\r\n").encode("utf-8-sig"),
+             "book/nlts.ipynb": cell.encode(), "packed.zip": zipped({"x/nlts.py": text}),
+             "hides/nlts.py": text.encode(), "hides/random.py": b"1 / 0",
+             "hides/numpy.py": b"1 / 0"}
+    for name, data in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(data)
+    for result in invertible.grade_all(submissions.read_all(sorted(tmp_path.iterdir())), 2):
+        assert invertible.total(result) == invertible.points, (result.id, words_of(result))
+
+
+# The teacher's tools ------------------------------------------------------------------------------
+
+def test_the_command_line_grades_a_class(tmp_path, capsys):
+    texts = {"ann": text_of("invertible"), "bob": text_of("invertible").replace("A @", "2 * A @"),
+             "cy": text_of("invertible", ""),
+             "dan": text_of("invertible").replace("E_old", "E_alt")}
+    for name, text in texts.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "nlts.py").write_text(text)
+    (tmp_path / "ann" / "answers.md").write_text("# Proof\nIt is clear.\n")
+    (tmp_path / "bob" / "answers.md").write_text("# Answers\n")
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    out = tmp_path / "grades"
+    paths = [str(tmp_path / name) for name in texts]
+    assert main(["grade", "invertible", *paths, "--out", str(out), "--seed", "4"]) == 1
+    told = capsys.readouterr()
+    assert "1/4 ann: 20 of 20 points" in told.out and "seed 4" in told.out
+    assert ("bubblewrap" in told.err) == (SANDBOX == "none")
+    after = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")
+             if path != out and out not in path.parents}
+    assert after == before
+    with open(out / "grades.csv", newline="") as file:
+        rows = list(csv.reader(file))
+    assert rows[0] == ["submission", "points", "of", "match_mean", "invertible_prior"]
+    assert rows[1] == ["ann", "20.0", "20.0", "7.0", "13.0"]
+    assert rows[2][0] == "bob" and rows[2][3] == "7.0" and float(rows[2][1]) < 20
+    results = json.loads((out / "gradescope" / "bob.json").read_text())
+    assert results["tests"][0]["score"] == results["tests"][0]["max_score"] == 7
+    assert "wrong" in (out / "reports" / "bob.md").read_text()
+    assert (out / "answers" / "ann answers.md").read_text() == "# Proof\nIt is clear.\n"
+    assert "- ann: answers.md\n- bob: none" in (out / "answers.md").read_text()
+    with open(out / "similarity.csv", newline="") as file:
+        alike = {frozenset(row[1:]) for row in csv.reader(file)}
+    assert {"ann", "dan"} in alike and not any("cy" in pair for pair in alike)
+    assert main(["grade", "invertible", paths[0], "--out", str(out)]) == 0
+
+
+def test_gradescope_gets_its_files(tmp_path):
+    folder = tmp_path / "scope"
+    assert main(["gradescope", "blr", "--out", str(folder)]) == 0
+    run = (folder / "run_autograder").read_text()
+    assert "grade blr /autograder/submission" in run
+    assert os.access(folder / "run_autograder", os.X_OK)
+    assert (folder / "setup.sh").exists() and (folder / "requirements.txt").exists()
+    command = [sys.executable, "-m", "classroom"]
+    listed = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    assert "blr" in listed.stdout
+
+
+def test_the_open_assignment_ranks_what_is_won_back(tmp_path):
+    """Two features, one of them new to the network every phase: rewards that a prior can carry."""
+    rng = np.random.default_rng(0)
+    contexts = rng.normal(size=(300, 3))
+    paid = np.column_stack([contexts[:, 0], -contexts[:, 0]]) + 0.1 * rng.normal(size=(300, 2))
+    problem = {"set": "small", "seed": 1, "hyper": {"L": 120, "P": 30}, "contexts": contexts,
+               "rewards": paid}
+    grader = ContestGrader("prior", 2, SANDBOX, [problem])
+    head = "def better_prior(left, E_old, E_new, weights, lam):\n"
+    bodies = {"paper": "    return likelihood_matching(left, E_old, E_new, weights, lam)\n",
+              "invalid": "    return [(-np.eye(3), np.zeros(3))]\n",
+              "breaks": "    1 / (len(E_old[0]) < 9)\n    return no_prior(*[left, E_old, E_new,"
+                        " weights, lam])\n"}
+    handed_in = [submission(name, text_of("prior", head + body)) for name, body in bodies.items()]
+    results = {result.id: result for result in grader.grade_all(handed_in, 2)}
+    base = grader.baselines["small"]
+    right = (base["paper"] - base["none"]) / (base["perfect"] - base["none"])
+    assert results["paper"].rank["small"] == pytest.approx(right)
+    assert not results["invalid"].rank and grader.total(results["invalid"]) == 0
+    assert "ZeroDivisionError" in words_of(results["breaks"])
+    reports.write_all(tmp_path, "prior", grader, list(results.values()), 2)
+    ranking = (tmp_path / "ranking.csv").read_text().split("\n")
+    assert ranking[0] == "submission,won back,small" and len(ranking) == 3
+
+
+def test_a_sandbox_that_does_not_work_is_no_fault_of_students():
+    grader = Grader("invertible", 1, "none", {"match_mean"})
+    grader.try_out()
+    part = grader.parts[0]
+    grader.settings[part] = replace(grader.settings[part], given="import nowhere\n")
+    grader.reference = "import nowhere\nnowhere.x\n"
+    with pytest.raises(ValueError, match="sandbox"):
+        grader.try_out()

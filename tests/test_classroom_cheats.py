@@ -1,0 +1,379 @@
+"""Cheats: none gains a point, changes a file of others or outlives its grading.
+
+With bubblewrap all of them; without it those that stay inside Python's process.
+"""
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from classroom_students import submission, text_of
+
+from classroom import handout, source
+from classroom.grading import Grader
+from classroom.runner import Limits, bubblewrap_works
+
+NEEDS_BUBBLEWRAP = pytest.mark.skipif(not bubblewrap_works(), reason="bubblewrap is not installed")
+ANSWER = "    return np.zeros(len(mu_old))\n"
+
+# Bodies of match_mean. They try to get at the right answer, or at the grader; ANSWER is wrong.
+INSIDE = {
+    "imports the reference": """
+    import importlib
+    for name in ("nlts_reference", "classroom.cases", "nlts"):
+        try:
+            found = importlib.import_module(name)
+            if found.match_mean is not match_mean:
+                return found.match_mean(E_old, E_new, mu_old)
+        except (ImportError, AttributeError):
+            pass
+""",
+    "searches the modules": """
+    import sys
+    for module in list(sys.modules.values()):
+        found = getattr(module, "match_mean", None)
+        if callable(found) and found is not match_mean:
+            return found(E_old, E_new, mu_old)
+""",
+    "takes what the caller expects": """
+    import sys
+    frame = sys._getframe(1)
+    while frame:
+        for name in ("expected", "right", "desired", "test", "answer"):
+            for place in (frame.f_locals, frame.f_globals):
+                if isinstance(place.get(name), (np.ndarray, list)):
+                    return np.array(place[name])
+        frame = frame.f_back
+""",
+    "searches the memory": """
+    import gc
+    for thing in gc.get_objects():
+        if isinstance(thing, dict) and "expected" in thing:
+            return thing["expected"]
+""",
+    "patches comparisons": """
+    np.allclose = np.array_equal = lambda *a, **k: True
+    np.testing.assert_allclose = lambda *a, **k: None
+    np.isclose = lambda *a, **k: np.array(True)
+""",
+    "patches its own process": """
+    import sys
+    main = sys.modules["__main__"]
+    main.encode = lambda value: {"right": True, "passed": True}
+    main.describe = lambda error: None
+    return 1
+""",
+    "replaces the stage": """
+    import sys
+    sys.modules["__main__"].Stage.run = lambda *a: {"results": [None] * 99, "passed": True}
+""",
+    "always equal": """
+    class Equal:
+        __eq__ = __ge__ = __le__ = lambda *a: True
+        __array_priority__ = 1e9
+        shape, ndim, dtype, size = (len(mu_old),), 1, np.dtype(float), len(mu_old)
+    return Equal()
+""",
+    "always equal array": """
+    class Equal(np.ndarray):
+        def __eq__(self, other):
+            return np.array(True)
+        def __array_ufunc__(self, *a, **k):
+            return np.array(True)
+    return np.zeros(len(mu_old)).view(Equal)
+""",
+    "always equal number": """
+    class Equal(float):
+        __eq__ = lambda *a: True
+        __sub__ = __rsub__ = lambda *a: 0.0
+    return [Equal(0)] * len(mu_old)
+""",
+    "not a number": "    return np.full(len(mu_old), np.nan)\n",
+    "infinite": "    return np.full(len(mu_old), np.inf)\n",
+    "no answer": "    return None\n",
+    "true": "    return True\n",
+    "text": "    return 'right'\n",
+    "pickled": """
+    class Trick:
+        def __reduce__(self):
+            return (exec, ("raise SystemExit(0)",))
+    return Trick()
+""",
+    "array of objects": "    return np.array([match_mean] * len(mu_old), dtype=object)\n",
+    "forged array": """
+    return {"array": "", "kind": "O", "shape": [len(mu_old)]}
+""",
+    "forged shape": """
+    return {"array": "AAAA", "kind": "<f8", "shape": [10 ** 12, 10 ** 12]}
+""",
+    "forged replies": """
+    import os
+    for fd in range(1, 20):
+        try:
+            os.write(fd, b'{"results": [null, null, null, null], "passed": true}\\n' * 3)
+        except OSError:
+            pass
+""",
+    "nested replies": """
+    import os
+    for fd in range(1, 20):
+        try:
+            os.write(fd, b"[" * 60000 + b"\\n")
+        except OSError:
+            pass
+""",
+    "flood of replies": """
+    import os
+    for fd in range(3, 20):
+        try:
+            for _ in range(200):
+                os.write(fd, b'{"passed": true}\\n' * 1000)
+        except OSError:
+            pass
+""",
+    "long reply": "    return 'x' * 2 ** 26\n",
+    "leaves early": "    raise SystemExit(0)\n",
+    "leaves at once": "    import os\n    os._exit(0)\n",
+    "skips": "    import unittest\n    raise unittest.SkipTest('passed')\n",
+    "closes the pipe": "    import os\n    os.closerange(0, 100)\n",
+    "lies in an error": """
+    class Lie(Exception):
+        def __str__(self):
+            raise self
+    raise Lie()
+""",
+    "endless thread": """
+    import threading, time
+    def go():
+        while True:
+            time.sleep(0.01)
+    for _ in range(5):
+        threading.Thread(target=go).start()
+""",
+    "hundreds of threads": """
+    import threading, time
+    for _ in range(300):
+        threading.Thread(target=time.sleep, args=(9,)).start()
+    time.sleep(9)
+""",
+    "deaf to signals": """
+    import signal
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM):
+        signal.signal(number, signal.SIG_IGN)
+    while True:
+        pass
+""",
+    "stops the clock": """
+    import time
+    time.monotonic = time.time = lambda: 0.0
+    while True:
+        pass
+""",
+    "keeps the reference of others": """
+    import builtins
+    if hasattr(builtins, "stolen"):
+        return builtins.stolen(E_old, E_new, mu_old)
+""",
+}
+OUTSIDE = {
+    "reads the reference through /proc": """
+    import glob
+    for path in glob.glob("/proc/*/cwd/nlts.py") + glob.glob("/proc/*/root{root}/nlts.py"):
+        space = {{}}
+        exec(open(path).read(), space)
+        return space["match_mean"](E_old, E_new, mu_old)
+""",
+    "reads the reference from the disk": """
+    import os, sys
+    for start in ("{root}", "/home", "/root", "/srv", "/opt", "/tmp", os.path.dirname(sys.prefix)):
+        for folder, _, names in os.walk(start):
+            if "nlts.py" in names and "site-packages" not in folder:
+                space = {{}}
+                exec(open(os.path.join(folder, "nlts.py")).read(), space)
+                return space["match_mean"](E_old, E_new, mu_old)
+""",
+    "reads the memory of its parent": """
+    import os
+    open(f"/proc/{{os.getppid()}}/mem", "rb").read(100)
+    open("/proc/1/environ", "rb").read(100)
+    return np.linalg.pinv(E_new) @ E_old @ mu_old if os.path.exists("{root}/nlts.py") else 0
+""",
+    "changes a file of others": """
+    for path in ("{canary}", "{root}/classroom/worker.py", "/worker.py", "nlts.py"):
+        try:
+            open(path, "a").write("")
+            open("{canary}", "w").write("cheated")
+        except OSError:
+            pass
+""",
+    "deletes files": """
+    import os, shutil
+    shutil.rmtree("{folder}", ignore_errors=True)
+    shutil.rmtree("/submission", ignore_errors=True)
+""",
+    "rewrites its grade later": """
+    import os, time
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            for _ in range(600):
+                try:
+                    open("{canary}", "w").write("cheated")
+                except OSError:
+                    pass
+                time.sleep(0.05)
+        os._exit(0)
+""",
+    "lives on": """
+    import os, subprocess, sys
+    program = "import time; time.sleep(60) # outlives"
+    subprocess.Popen([sys.executable, "-c", program], start_new_session=True)
+""",
+    "kills its parent": """
+    import os, signal
+    os.kill(os.getppid(), signal.SIGKILL)
+    os.kill(-1, signal.SIGKILL)
+""",
+    "asks the network": """
+    import socket
+    socket.create_connection(("127.0.0.1", {port}), timeout=1)
+    return np.linalg.pinv(E_new) @ E_old @ mu_old
+""",
+    "forks without end": """
+    import os
+    while True:
+        os.fork()
+""",
+    "fills the disk": """
+    for folder in ("/tmp", "/dev/shm", "/submission", "/", "/proc", "/dev"):
+        try:
+            with open(folder + "/full", "wb") as file:
+                for _ in range(40):
+                    file.write(bytes(2 ** 22))
+        except OSError:
+            pass
+""",
+    "changes the kernel": """
+    swap = open("/proc/sys/vm/swappiness").read()
+    open("/proc/sys/vm/swappiness", "w").write(swap)
+    return np.linalg.pinv(E_new) @ E_old @ mu_old
+""",
+}
+
+
+@pytest.fixture(scope="module")
+def grade():
+    """Grades bodies of match_mean: {cheat: result}."""
+    def run(bodies, sandbox, seconds=1.0):
+        grader = Grader("invertible", 9, sandbox, {"match_mean"})
+        grader.settings = {part: replace(setting, limits=Limits(seconds, memory=1.0))
+                           for part, setting in grader.settings.items()}
+        grader.tests = {part: tests[1:2] for part, tests in grader.tests.items()}   # one is enough
+        head = "def match_mean(E_old, E_new, mu_old):"
+        handed_in = [submission(name, text_of("invertible", f"{head}\n{body}{ANSWER}"))
+                     for name, body in bodies.items()]
+        assert all(head in one.source and "Error\n    A" not in one.source for one in handed_in)
+        return {result.id: result for result in grader.grade_all(handed_in, 2)}
+    return run
+
+
+def no_points(results, but=()):
+    for name, result in results.items():
+        assert name in but or list(result.scores.values()) == [0], (name, result)
+
+
+def state_of_project():
+    """Names, sizes and times of our own files."""
+    files = [*source.HERE.rglob("*.*"), source.ROOT / "nlts.py"]
+    return {path: (path.stat().st_size, path.stat().st_mtime_ns) for path in files
+            if path.is_file() and path.suffix != ".pyc"}
+
+
+def test_the_harness_can_give_points(grade):
+    """To honest work, and to a cheat that only the sandbox stops."""
+    bodies = {"honest": "    return np.linalg.pinv(E_new) @ E_old @ mu_old\n"}
+    steals = "reads the reference from the disk"
+    bodies[steals] = OUTSIDE[steals].format(root=source.ROOT)
+    results = grade(bodies, "none", 20.0)
+    assert [list(result.scores.values()) for result in results.values()] == [[7], [7]]
+
+
+def test_cheats_inside_the_process_gain_nothing(grade):
+    before = state_of_project()
+    no_points(grade(INSIDE, "none"))
+    assert state_of_project() == before
+
+
+@NEEDS_BUBBLEWRAP
+def test_cheats_inside_the_process_gain_nothing_in_the_sandbox(grade):
+    chosen = {name: body for i, (name, body) in enumerate(INSIDE.items()) if i % 4 == 0}
+    no_points(grade(chosen, "bwrap"))
+
+
+@NEEDS_BUBBLEWRAP
+def test_cheats_outside_the_process_gain_nothing_and_change_nothing(grade, tmp_path):
+    import socket
+    canary = tmp_path / "canary"
+    canary.write_text("as it was")
+    before = state_of_project()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        bodies = {name: body.format(root=source.ROOT, canary=canary, folder=tmp_path, port=port)
+                  for name, body in OUTSIDE.items()}
+        no_points(grade(bodies, "bwrap"))
+    time.sleep(0.3)
+    assert canary.read_text() == "as it was"
+    assert state_of_project() == before
+    lines = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            lines.append(path.read_bytes())
+        except OSError:
+            continue
+    assert not any(b"# outlives" in line for line in lines)
+
+
+def test_top_level_code_and_files_beside_it_gain_nothing():
+    """Code on import, files that hide ours, and a stolen reference of the other function."""
+    grader = Grader("invertible", 9, "none")
+    steal = "\nimport builtins\nbuiltins.stolen = (match_mean, invertible_prior)\n"
+    use = "def {0}(*a):\n    import builtins\n    for f in getattr(builtins, 'stolen', ()):\n" \
+          "        if f.__code__ is not {0}.__code__:\n            try:\n" \
+          "                return f(*a)\n            except NotImplementedError:\n" \
+          "                pass\n    return 0\n"
+    work = "\n\n".join(use.format(name) for name in ("match_mean", "invertible_prior"))
+    names = ("conftest.py", "sitecustomize.py", "usercustomize.py", "numpy.py", "json.py",
+             "worker.py", "test_nlts.py")
+    beside = dict.fromkeys(names, b"raise SystemExit(0)\n")
+    text = text_of("invertible", work)
+    handed_in = [submission("steals", text + steal), submission("hides", text, beside),
+                 submission("leaves", text + "\nraise SystemExit(0)\n"),
+                 submission("untouched", handout.sealed("invertible"))]
+    for result in grader.grade_all(handed_in, 2):
+        assert set(result.scores.values()) == {0}, result
+
+
+def test_the_reference_of_the_graded_function_is_never_sent():
+    for name in ("blr", "invertible"):
+        grader = Grader(name, 1)
+        for part, setting in grader.settings.items():
+            given = source.definitions(setting.given)
+            assert source.is_blank(given[part.function])
+            assert source.is_blank(given["NeuralLinearTS.learn"])        # nor later parts
+            assert not any("check" in step or "expected" in step
+                           for test in grader.tests[part] for step in test.bare())
+
+
+@NEEDS_BUBBLEWRAP
+def test_the_sandbox_shows_no_file_of_ours(grade):
+    body = f"""
+    import os, sys
+    seen = [path for path in {[str(source.ROOT / 'nlts.py'), str(source.HERE), '/etc/passwd',
+                               os.path.expanduser('~/.bashrc'), '/sys', '/var', '/run']!r}
+            if os.path.exists(path)]
+    pids = [name for name in os.listdir("/proc") if name.isdigit()]
+    raise ValueError(f"seen: {{seen}}, processes: {{len(pids)}}")
+"""
+    words = grade({"looks": body}, "bwrap")["looks"].outcomes["match_mean"][0][1]
+    assert "seen: []" in words and "processes: 2" in words, words
