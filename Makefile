@@ -10,7 +10,7 @@ forgetting: .venv/installed
 
 test: .venv/installed-for-tests
 	$(BIN)/ruff check
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 # docs/reading.html, the paper and the code on one page
 reading: .venv/installed
@@ -23,9 +23,9 @@ reading: .venv/installed
 	$(BIN)/python -m pip install --quiet --requirement requirements.txt
 	touch $@
 
-# ruff reads the code; distributed, optional for users, runs experiments on a Dask cluster
+# ruff reads the code, xdist tests on two cores, and distributed, optional for users, is a cluster
 .venv/installed-for-tests: .venv/installed
-	$(BIN)/python -m pip install --quiet 'ruff~=0.17.0' 'distributed~=2026.8'
+	$(BIN)/python -m pip install --quiet 'ruff~=0.17.0' 'pytest-xdist~=3.8' 'distributed~=2026.8'
 	touch $@
 
 clean:
