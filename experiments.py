@@ -16,7 +16,7 @@ import numpy as np  # noqa: E402
 
 import datasets  # noqa: E402
 import nlts  # noqa: E402
-from lab import paper, verdicts  # noqa: E402
+from lab import pages, paper, verdicts  # noqa: E402
 from lab.agents import ALGORITHMS  # noqa: E402
 from lab.runs import HERE, execute, make_task, present, steps_of  # noqa: E402
 from lab.text import Report, rough  # noqa: E402
@@ -39,85 +39,60 @@ COMMANDS = {  # name: (where it is, what it shows, minutes on two cores)
 }
 
 
-# Sec. 4.1: catastrophic forgetting ----------------------------------------------------------------
-
 def forgetting(o):
     """Figure 1: regret on Statlog around each retraining."""
     from lab import drawings  # here and below, not above: matplotlib is slow to import
-    regret = measure_forgetting(o)
+    steps = o.steps or (1200 if o.quick else 4000)
+    lines = played(o, 10, [make_task(o, "forgetting", "statlog", name, steps, trace=True)
+                           for name in o.algorithms])
+    regret = {name: np.array([line["regret"] for line in lines if line["algorithm"] == name])
+              for name in o.algorithms}
     return Report(verdicts.forgetting(regret, nlts.Config.L) + rough(o),
                   figures={"forgetting": drawings.forgetting(regret, nlts.Config.L)})
 
 
-def measure_forgetting(o):
-    """The regret of each step: {algorithm: (runs, steps)}."""
-    steps = o.steps or (1200 if o.quick else 4000)
-    runs = o.runs or (2 if o.quick else 10)
-    tasks = [make_task(o, "forgetting", "statlog", name, steps, trace=True)
-             for name in o.algorithms]
-    lines = execute(o, "forgetting", tasks, runs)
-    return {name: np.array([line["regret"] for line in lines if line["algorithm"] == name])
-            for name in o.algorithms}
+def played(o, runs, tasks):
+    """Lines of results: as many runs as asked for, two with --quick, or as many as said here."""
+    return execute(o, o.command, tasks, o.runs or (2 if o.quick else runs))
 
 
-# Sec. 4.2: real world data ------------------------------------------------------------------------
+def sets_of(o, names):
+    """The data sets that are here, of those asked for, of one with --quick, or of these."""
+    return present(o, o.datasets or (["statlog"] if o.quick else names))
+
 
 def table(o):
     """Table 1, two kinds of forgetting, and a verdict on every claim."""
-    lines = measure_table(o)
+    sets = [str(o.csv)] if o.csv else sets_of(o, paper.TABLE)
+    lines = played(o, paper.RUNS, [
+        make_task(o, "table", dataset, name, steps_of(o, dataset), csv=o.csv)
+        for dataset in sets for name in o.algorithms])
     rewards = verdicts.by_dataset(lines)
-    rows = {d: len(datasets.table(datasets.SOURCES[d], o.data_dir).y)
-            for d in paper.COMPLETE if d in rewards}
-    report = Report(verdicts.table(lines, rewards, rows) + rough(o))
+    report = Report(verdicts.table(lines, rewards) + rough(o))
     if verdicts.complete(rewards):
         from lab import drawings
         report.figures["kinds"] = drawings.kinds(rewards)
+        report.pages["summary.md"] = pages.summary(rewards)
     return report
 
 
-def measure_table(o):
-    """The lines of results of all data sets that are there, or of the user's own table."""
-    runs = o.runs or (2 if o.quick else paper.RUNS)
-    sets = o.datasets or (["statlog"] if o.quick else list(paper.TABLE))
-    sets = [str(o.csv)] if o.csv else present(o, sets)
-    tasks = []
-    for dataset in sets:
-        steps = steps_of(o, dataset)
-        tasks += [make_task(o, "table", dataset, name, steps, csv=o.csv) for name in o.algorithms]
-    return execute(o, "table", tasks, runs)
-
-
-# Sec. 4.3: text -----------------------------------------------------------------------------------
-
 def amazon(o):
     """Table 2: a text network on Amazon reviews, Thompson sampling and ε-greedy."""
-    lines = measure_amazon(o)
-    rewards = verdicts.by_dataset(lines)["amazon"]
-    ratings = datasets.table(datasets.SOURCES["amazon"], o.data_dir).y
-    commonest = np.bincount(ratings).max() / len(ratings)
-    text = verdicts.amazon(rewards, lines[0]["steps"], commonest, len(ratings))
-    return Report(text + rough(o))
-
-
-def measure_amazon(o):
-    """Rewards on Amazon reviews."""
     present(o, ["amazon"])
-    steps, runs = steps_of(o, "amazon", quick=450), o.runs or (1 if o.quick else 5)
-    hyper = {"P": 5} if o.quick else {}
-    names = [name for name in ("neural-linear", "both-priors", "carried") if name in o.algorithms]
-    names += ["ε=0.1"] if o.quick else ["ε=0.1", "ε=0.2", "ε=0.3"]
-    tasks = [make_task(o, "amazon", "amazon", name, steps, **hyper) for name in names]
-    return execute(o, "amazon", tasks, runs)
+    names = ["ε=0.1"] if o.quick else ["ε=0.1", "ε=0.2", "ε=0.3"]
+    names += [name for name in ("neural-linear", "both-priors", "carried") if name in o.algorithms]
+    steps, P = steps_of(o, "amazon", quick=450), 5 if o.quick else nlts.Config.P
+    lines = played(o, 5, [make_task(o, "amazon", "amazon", name, steps, P=P) for name in names])
+    ratings = datasets.table(datasets.SOURCES["amazon"], o.data_dir).y
+    return Report(verdicts.amazon(verdicts.by_dataset(lines)["amazon"], steps, ratings) + rough(o))
 
-
-# Appendix B: the wheel ----------------------------------------------------------------------------
 
 WHEEL = [  # name in the results, algorithm, hyperparameters, variant of it in lab/ablation.py
     ("linear", "linear", {}, None),
     ("neural-linear", "neural-linear", {}, None),
     ("both-priors", "both-priors", {}, None),
     ("carried", "carried", {}, None),
-    ("b⁰ = 0.06", "both-priors", {"b0": 0.06}, None),    # expects the noise that there is
+    ("b⁰ = 0.06", "both-priors", {"b0": 0.06}, None),     # expects the noise that there is
     ("twice", "both-priors", {}, "both-priors, counted twice in Φ⁰"),
     ("both", "both-priors", {"b0": 0.06}, "both-priors, counted twice in Φ⁰"),
 ]
@@ -127,18 +102,7 @@ WHEEL_PHASES = {"L": 200, "P": 400}
 def wheel(o):
     """Table 3: the wheel bandit, and a picture of what was learned."""
     from lab import drawings
-    lines = measure_wheel(o)
-    steps = lines[0]["steps"]
-    optimum = {line["dataset"]: line["optimal"] for line in lines}
-    text = verdicts.wheel(verdicts.by_dataset(lines), optimum, steps)
-    task = make_task(o, "wheel", "wheel 0.5", "both-priors", steps, **WHEEL_PHASES)
-    linear = make_task(o, "wheel", "wheel 0.5", "linear", steps)
-    return Report(text + rough(o), figures={"wheel": drawings.wheel(linear, task)})
-
-
-def measure_wheel(o):
-    """Rewards on the wheel for three sizes of the inner circle."""
-    steps, runs = o.steps or (1000 if o.quick else 4000), o.runs or (2 if o.quick else 50)
+    steps = o.steps or (1000 if o.quick else 4000)
     tasks = []
     for delta in paper.WHEEL:
         for name, algorithm, hyper, variant in WHEEL:
@@ -146,64 +110,46 @@ def measure_wheel(o):
                 module = "lab.ablation" if variant else "lab.agents"
                 tasks.append(make_task(o, "wheel", f"wheel {delta}", name, steps, module=module,
                                        recipe=variant or algorithm, **WHEEL_PHASES | hyper))
-    return execute(o, "wheel", tasks, runs)
+    lines = played(o, 50, tasks)
+    shown = [make_task(o, "wheel", "wheel 0.5", name, steps, **WHEEL_PHASES)
+             for name in ("linear", "both-priors")]
+    return Report(verdicts.wheel(lines, verdicts.by_dataset(lines)) + rough(o),
+                  figures={"wheel": drawings.wheel(*shown)})
 
-
-# Ours: drift, and the noise prior -----------------------------------------------------------------
 
 def drift(o):
-    """Contexts that drift, so that the buffer no longer looks like what was forgotten."""
-    rewards = verdicts.by_dataset(measure_drift(o))
-    report = Report(verdicts.drift(rewards) + rough(o))
+    """Rows along their first principal component: the buffer is not like what was forgotten."""
+    lines = played(o, 20, [
+        make_task(o, "drift", f"drifting {dataset}", name, steps_of(o, dataset))
+        for dataset in sets_of(o, ["statlog", "covertype", "adult"]) for name in o.algorithms])
+    rewards = verdicts.by_dataset(lines)
+    text, figures = verdicts.rewards_text(lines, rewards), {}
     if verdicts.complete(rewards):
         from lab import drawings
-        report.figures["drift"] = drawings.kinds(rewards)
-    return report
-
-
-def measure_drift(o):
-    """Rewards where rows are ordered along their first principal component, with jitter."""
-    runs = o.runs or (2 if o.quick else 20)
-    sets = o.datasets or (["statlog"] if o.quick else ["statlog", "covertype", "adult"])
-    tasks = [make_task(o, "drift", f"drifting {dataset}", name, steps_of(o, dataset))
-             for dataset in present(o, sets) for name in o.algorithms]
-    return execute(o, "drift", tasks, runs)
-
-
-NOISE = 6.0, 0.6, 0.06                                # b0 of Inv-Gamma(6, b0)
+        text += "\n\n" + verdicts.kinds_text(rewards)
+        figures["drift"] = drawings.kinds(rewards)
+    return Report(text + rough(o), figures=figures)
 
 
 def exploration(o):
-    """Why the paper's prior can beat full memory: a noise prior that is too wide."""
+    """Why the paper's prior can beat full memory: b0 of the noise prior is too large."""
     from lab import drawings
-    rewards = verdicts.by_dataset(measure_exploration(o))
-    return Report(verdicts.exploration(rewards, NOISE) + rough(o),
-                  figures={"exploration": drawings.exploration(rewards, NOISE)})
+    noise = 6.0, 0.6, 0.06
+    names = [name for name in verdicts.EXPLORED if name in ("neural-linear", *o.algorithms)]
+    lines = played(o, 10, [
+        make_task(o, "exploration", dataset, f"{name}, b⁰ = {b0:g}", steps_of(o, dataset),
+                  recipe=name, b0=b0)
+        for dataset in sets_of(o, ["statlog", "census", "mushroom", "adult"])
+        for name in names for b0 in noise])
+    rewards = {b0: verdicts.with_noise(lines, b0) for b0 in noise}
+    return Report(verdicts.exploration(rewards) + rough(o),
+                  figures={"exploration": drawings.exploration(rewards)})
 
-
-def measure_exploration(o):
-    """Rewards with three noise priors."""
-    runs = o.runs or (2 if o.quick else 10)
-    sets = o.datasets or (["statlog"] if o.quick else ["statlog", "census", "mushroom", "adult"])
-    names = [name for name in verdicts.EXPLORED if name in o.algorithms]
-    tasks = [make_task(o, "exploration", dataset, verdicts.with_noise(name, b0),
-                       steps_of(o, dataset), recipe=name, b0=b0)
-             for dataset in present(o, sets) for name in names for b0 in NOISE]
-    return execute(o, "exploration", tasks, runs)
-
-
-# The command line ---------------------------------------------------------------------------------
 
 def parse(argv):
     """The command line as a namespace."""
-    listing = [f"  {name:12} {what} ({minutes} min)"
-               for name, (_, what, minutes) in COMMANDS.items()]
-    example = "example: python experiments.py table --datasets statlog,adult --runs 5"
-    parser = argparse.ArgumentParser(
-        description="The paper's figures and tables, and our own studies.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="\n".join(["commands (minutes on two cores):", *listing, "", example]))
-    parser.add_argument("command", nargs="?", choices=COMMANDS, metavar="COMMAND", help="see below")
+    parser = argparse.ArgumentParser(description="Without a command: lists the commands.")
+    parser.add_argument("command", nargs="?", choices=COMMANDS, metavar="COMMAND")
     parser.add_argument("--quick", action="store_true", help="a rough version, in half a minute")
     parser.add_argument("--runs", type=int, help="number of runs (default: as in the paper)")
     parser.add_argument("--steps", type=int, help="steps a run (default: as in the paper)")
@@ -212,14 +158,13 @@ def parse(argv):
     parser.add_argument("--out", type=Path, help="folder (figures; with --quick figures/quick)")
     parser.add_argument("--algorithms", nargs="+", metavar="NAME", default=[],
                         help="only these of " + ", ".join(ALGORITHMS))
-    parser.add_argument("--datasets", nargs="+", metavar="NAME", default=[],
-                        help="only these; python datasets.py lists them")
+    parser.add_argument("--datasets", nargs="+", metavar="NAME", default=[], help="only these")
     parser.add_argument("--csv", type=Path, help="table: your own, its last column is the class")
     parser.add_argument("--data-dir", type=Path, help="where downloaded data is")
-    parser.add_argument("--dask", metavar="ADDRESS", help="play the runs on a Dask cluster")
+    parser.add_argument("--dask", metavar="ADDRESS", help="a Dask cluster; pip install distributed")
     o = parser.parse_args(argv)
     if o.command is None:
-        print(f"{__doc__.strip()}\n\n{parser.epilog}\nall options: python experiments.py --help")
+        print(listing())
         sys.exit(0)
     for name in ("runs", "steps", "jobs"):
         if getattr(o, name) is not None and getattr(o, name) < 1:
@@ -228,6 +173,14 @@ def parse(argv):
     o.datasets = chosen(parser, "--datasets", o.datasets, paper.TABLE)
     o.out = o.out or HERE / "figures" / ("quick" if o.quick else "")
     return o
+
+
+def listing():
+    """All commands, on a screen."""
+    lines = [f"  {name:12} {what} ({minutes} min)" for name, (_, what, minutes) in COMMANDS.items()]
+    return "\n".join([
+        __doc__, "commands (minutes on two cores):", *lines, "",
+        "as in: python experiments.py table --datasets statlog,adult --runs 5; options: --help"])
 
 
 def chosen(parser, option, words, known):
@@ -243,10 +196,8 @@ def main(argv=None):
     """Run one command."""
     o = parse(argv)
     module, function = COMMANDS[o.command][0].split(":")
-    command = globals()[function] if module == "experiments" else getattr(
-        importlib.import_module(module), function)
     try:
-        report = command(o)
+        report = getattr(importlib.import_module(module), function)(o)
         if report is not None:
             report.save(o)
     except datasets.DataError as error:

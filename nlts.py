@@ -13,8 +13,7 @@ mu^0, mu-hat, mu-tilde  mu0, mu_hat, mu_tilde  (g,)    prior mean, posterior mea
 nu^2, a_i, b_i          nu2, a, b              ()      noise variance, its Inv-Gamma(a, b)
 E_phi_old, E_phi        E_old, E_new           (n, g)  features of an arm's tuples in the buffer
 Phi_old, mu_old         left                           posterior of those that left the buffer
-s^2_j                   s2                     (n,)    phi_old_j' (Phi_old)^-1 phi_old_j
-(Phi^0)^-1              S                      (g, g)  prior covariance, over nu2
+s^2_j, (Phi^0)^-1       s2, S                  (n,)..  phi_old_j' Phi_old^-1 phi_old_j; covariance
 
 Where this differs from print (docs/errata.md has the reasons, and the test that shows each):
 1. nu2, not nu, is inverse gamma; a counts the plays of its own arm; b uses the whole precision.
@@ -183,7 +182,8 @@ class MLP(nn.Module):
 def last_layer_activations(network, contexts):
     """LastLayerActivations(D(b)) of the rows of `contexts`: (n, d) -> (n, g), in float64."""
     try:
-        phi = network.features(_tensor(network, contexts)).detach().double().numpy()
+        with torch.no_grad():
+            phi = network.features(_tensor(network, contexts)).double().numpy()
     except (RuntimeError, IndexError) as error:
         raise ValueError(f"context: expected what the network takes, but {error}") from error
     return _array("context (its features; token ids are none)", phi, (len(phi), None), LARGEST)
@@ -275,12 +275,13 @@ def match_covariance(E_new, s2, ridge=1e-3, floor=1e-2):
 
     where rho = ridge mean_j ||phi_j||^4, and scale I is the multiple of I that matches best. Solved
     in the dual (Qi and Sun, 2006): y_j is the multiplier of the j-th misfit over rho, S(y) is Z =
-    sum_j y_j phi_j phi_j' with eigenvalues raised to the floor, and Newton's method minimizes the
-    convex theta(y) = rho/2 ||y||^2 - s2'y + (||Z||^2 - ||Z - S(y)||^2)/2. Half the square of its
-    gradient bounds how far S(y) is above the least objective: here 1e-7 of its second term."""
+    sum_j y_j phi_j phi_j' with eigenvalues raised to the floor. Newton's method minimizes a convex
+    theta(y) = rho/2 ||y||^2 - s2'y + (||Z||^2 - ||Z - S(y)||^2)/2 until half its gradient's square,
+    a bound on how far S(y) is above the least objective, is below 1e-7 of the second term."""
     _check(1e-6 <= ridge < 1 and 1e-6 <= floor < 1, "ridge, floor: expected both from 1e-6 to 1")
     E, s2, scale = _without_units(E_new, s2)                 # in these units rho = ridge
-    n = len(E)
+    V, n = np.linalg.qr(E.T)[0], len(E)                      # outside of V, S is at the floor
+    E = E @ V
 
     def evaluate(y):
         w, Q = np.linalg.eigh((E.T * y) @ E)                 # Z = Q diag(w) Q'
@@ -302,7 +303,8 @@ def match_covariance(E_new, s2, ridge=1e-3, floor=1e-2):
     theta, gradient, w, x, Q, p = evaluate(y)
     for k in range(1000):
         if gradient @ gradient <= 1e-7 * ridge * x @ x + 1e-30 * s2 @ s2:    # or rounding
-            return (K := Q * np.sqrt(scale * x)) @ K.T       # exactly symmetric
+            K = V @ (Q * np.sqrt(scale * (x - floor)))
+            return K @ K.T + scale * floor * np.eye(len(V))
         far = np.abs(w - floor) + 1e-300
         W = np.add.outer(x - floor, x - floor) / np.add.outer(far, far)      # at a = b, too
         M = inverse(p, (x > floor) @ W / max(sum(x > floor), 1)) if k == 2 else M    # now W settles
@@ -353,12 +355,11 @@ class NeuralLinearTS:
         fits = hasattr(network, "features") and len(weights) == n_arms
         _check(fits, "network: expected features(x) and weights (n_arms, g), as nlts.MLP has")
         _whole("memory", n_arms if memory is None else memory, n_arms)
-        if memory is None:
-            _check(prior is likelihood_matching, "prior: expected none where nothing is forgotten")
-            prior = no_prior
+        asked = memory is not None or prior is likelihood_matching
+        _check(asked, "prior: expected none with memory=None, where nothing is forgotten")
         self.config = Config(L=L, P=P, **hyper)
-        self.n_arms, self.prior, self.train, self.t = n_arms, prior, train, 0
-        self.rng = np.random.default_rng(seed)
+        self.prior, self.train = no_prior if memory is None else prior, train
+        self.n_arms, self.t, self.rng = n_arms, 0, np.random.default_rng(seed)
         self.arms = [BayesianLinearRegression(*first, self.config.a0, self.config.b0)       # [2.1]
                      for first in no_prior(None, None, None, weights, self.config.lam)]
         self.buffer, self.network = ReplayBuffer(memory), network.eval()                    # [2.2]

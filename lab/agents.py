@@ -1,8 +1,6 @@
 """What each algorithm is, as data: a recipe names the arguments of an agent of nlts.py."""
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-
-import numpy as np
+from dataclasses import dataclass, field
 
 import beyond
 import nlts
@@ -28,11 +26,6 @@ def limited(label, prior, **more):
     return Recipe(label, arguments={"prior": prior}, **more)
 
 
-def greedy(epsilon):
-    """The recipe of epsilon-greedy."""
-    return Recipe(f"ε-greedy, ε = {epsilon}", nlts.EpsilonGreedy, False, {"epsilon": epsilon})
-
-
 RECIPES = {  # the paper's five in its order, then ours
     "linear": Recipe("Linear", nlts.LinearTS, False),
     "neural-linear": Recipe("Neural-linear, full memory", limited=False),
@@ -43,39 +36,27 @@ RECIPES = {  # the paper's five in its order, then ours
     "perfect-prior": Recipe("Perfect prior (our reference)", references.perfect_prior),
 }
 ALGORITHMS = tuple(RECIPES)
-GREEDY = {f"ε={k / 10}": greedy(k / 10) for k in range(1, 11)}
-RECIPES |= GREEDY
+for epsilon in (0.1, 0.2, 0.3):                       # of Amazon reviews only
+    RECIPES[f"ε={epsilon}"] = Recipe(f"ε-greedy, ε = {epsilon}", nlts.EpsilonGreedy, False,
+                                     {"epsilon": epsilon})
 
 
-def label(name):
-    """The label of an algorithm; of a name that is no recipe, the name."""
-    return RECIPES[name].label if name in RECIPES else name
-
-
-def with_intercept(problem):
-    """The problem with a constant 1 in its contexts, for linear agents."""
-    ones = np.ones((len(problem), 1))
-    return replace(problem, contexts=np.hstack([problem.contexts, ones]))
-
-
-def make_agent(recipe, problem, memory, hyper, seed, wrap=None):
+def make_agent(recipe, problem, memory, hyper, seed, wrap=lambda part, function: function):
     """The agent of a recipe for a problem. memory: tuples an arm; hyper: arguments of nlts.Config.
 
-    wrap(part, function), if given, may count or time the functions "train" and "priors".
+    wrap(part, function) may time the functions "train" and "priors".
     """
-    wrap = wrap or (lambda part, function: function)
     if recipe.agent is nlts.LinearTS:
         return nlts.LinearTS(problem.dim, problem.n_arms, seed=seed, **recipe.arguments, **hyper)
-    network, train = recipe.network, recipe.train
     if problem.vocabulary is None:
-        network = (network or nlts.MLP)(problem.dim, problem.n_arms, seed=seed)
-        train = train or fast.train
+        size, network, train = problem.dim, nlts.MLP, fast.train
     else:
-        network = (network or fast.FastTextCNN)(problem.vocabulary, problem.n_arms, seed=seed)
-        train = train or nlts.train
+        size, network, train = problem.vocabulary, fast.FastTextCNN, nlts.train
+    network = (recipe.network or network)(size, problem.n_arms, seed=seed)
+    train = wrap("train", recipe.train or train)
     arguments = dict(recipe.arguments)
     if "prior" in arguments:
         arguments["prior"] = wrap("priors", arguments["prior"])
     tuples = memory * problem.n_arms if recipe.limited else None
-    return recipe.agent(network, problem.n_arms, memory=tuples, train=wrap("train", train),
-                        seed=seed, **arguments, **hyper)
+    return recipe.agent(network, problem.n_arms, memory=tuples, train=train, seed=seed,
+                        **arguments, **hyper)

@@ -2,7 +2,7 @@
 import re
 
 from lab import paper, verdicts
-from lab.runs import HERE, read_lines
+from lab.runs import HERE
 from lab.text import markdown_table, mean_sd
 
 BLOCK = re.compile(r"<!-- ([\w./-]+\.(?:txt|md)) -->\n.*?<!-- end -->", re.DOTALL)
@@ -11,14 +11,10 @@ COLUMNS = {"both-priors": "the paper's method", "carried": "ours",
 
 
 def results(o):
-    """Write figures/summary.md, then fill the marked blocks of figures/README.md and README.md."""
-    lines = read_lines(o.out / "table.jsonl")
-    if lines:
-        (o.out / "summary.md").write_text(summary(newest(lines)) + "\n")
+    """Fill the marked blocks of figures/README.md and README.md."""
     for path in (o.out / "README.md", HERE / "README.md"):
-        if path.exists():
-            path.write_text(filled(path))
-            print(f"filled: {path.relative_to(HERE) if path.is_relative_to(HERE) else path}")
+        path.write_text(filled(path))
+        print(f"filled: {path}")
 
 
 def filled(path):
@@ -35,29 +31,12 @@ def filled(path):
     return BLOCK.sub(fill, path.read_text())
 
 
-def newest(lines):
-    """The lines of each data set and algorithm that were played with the newest configuration."""
-    last = {(line["dataset"], line["algorithm"]): line["config"] for line in lines}
-    unique = {(line["dataset"], line["algorithm"], line["run"]): line for line in lines
-              if last[line["dataset"], line["algorithm"]] == line["config"]}
-    return sorted(unique.values(), key=lambda line: line["run"])
-
-
-def summary(lines):
-    """The table of README.md: the paper's method with its number, ours, full memory, no prior."""
-    rewards = verdicts.by_dataset(lines)
+def summary(rewards):
+    """The results in README.md: the paper's number, its method, ours and two others; claims."""
     rows = []
     for d, own in rewards.items():
-        theirs = paper.number(d, "both-priors")
-        rows.append([verdicts.name_of(d), "{:.0f} ± {:.0f}".format(*theirs) if theirs else "",
-                     *(mean_sd(own[name]) if name in own else "" for name in COLUMNS)])
-    runs = max(line["run"] for line in lines) + 1
-    steps = max(line["steps"] for line in lines)
-    header = ["reward", "the paper's number", *COLUMNS.values()]
-    parts = [markdown_table(header, rows),
-             f"Mean ± standard deviation of up to {runs} runs of {steps} steps."]
-    whole = verdicts.complete(rewards)
-    if whole:
-        header, rows, _ = verdicts.claims(whole)
-        parts.append(markdown_table(header, rows))
-    return "\n\n".join(parts)
+        cells = [mean_sd(own[name]) for name in COLUMNS]
+        rows.append([verdicts.name_of(d), paper.cell(paper.number(d, "both-priors")), *cells])
+    header = [f"reward of {len(own['linear'])} runs", "the paper's number", *COLUMNS.values()]
+    counts = [counts for counts, _ in verdicts.claims(rewards)]
+    return "\n".join([markdown_table(header, rows), "", *counts])

@@ -16,8 +16,6 @@ TABLE = {  # Table 1: 50 runs of 5,000 steps, in the order of ALGORITHMS
     "scania": ((4691.8, 7.23), (4784.7, 6.05), (4742.0, 33.0), (4698.0, 13.06), (4470.4, 37.9)),
 }
 RUNS = 50
-COMPLETE = {"covertype": 581_012, "census": 2_458_285, "scania": 60_000}    # rows of the whole file
-NONLINEAR = "census", "statlog", "epileptic", "smartphones", "scania"     # the paper's division
 WHEEL = {  # Table 3, by delta
     0.5: {"linear": (737.44, 3.04), "both-priors": (899.72, 12.79)},
     0.3: {"linear": (735.37, 2.58), "both-priors": (781.09, 11.34)},
@@ -28,12 +26,9 @@ AMAZON = {"ε=0.1": (2963.9, 68.5), "neural-linear": (3155.6, 34.9), "both-prior
 
 def number(dataset, algorithm):
     """The paper's (mean, standard deviation), or None."""
-    if dataset not in TABLE or algorithm not in ALGORITHMS:
-        return None
-    return TABLE[dataset][ALGORITHMS.index(algorithm)]
+    return dict(zip(ALGORITHMS, TABLE.get(dataset, ()), strict=False)).get(algorithm)
 
 
-def order(dataset):
-    """Sorts data sets as the paper does, others last."""
-    names = list(TABLE)
-    return names.index(dataset) if dataset in names else len(names)
+def cell(number):
+    """'mean ± standard deviation' as the paper prints it; '' where it has no number."""
+    return "{:g} ± {:g}".format(*number) if number else ""

@@ -4,7 +4,7 @@ import torch
 
 import beyond
 import nlts
-from lab.text import Report, text_table
+from lab.text import Report
 
 TUPLES, KEPT, HIDDEN = 400, 60, 20
 CONFIG = nlts.Config(P=300, lr=1e-2)
@@ -16,12 +16,16 @@ ROWS = {  # what is below the panels
     "contexts moved on": [SEEN, "the forgotten side is lost", INVENTED, "keeps most of it", GOAL]}
 LEVELS = [0.05, 0.1, 0.2, 0.3, 0.5, 1, 2, 3, 5, 10]   # of s(b)
 EDGE, GRID = 2.0, 81                                  # the plane is [-EDGE, EDGE]^2
+SIDE = np.linspace(-EDGE, EDGE, GRID)
+PLANE = np.stack(np.meshgrid(SIDE, SIDE), -1).reshape(-1, 2)
 
 
 def picture(o):
     """s(b) over a plane of contexts: before a retraining, and after it with each prior."""
     rows = {name: measure(name == "contexts moved on", o.seed) for name in ROWS}
-    return Report(tell(rows), figures={"picture": draw(rows)})
+    text = [f"{name}, {panel}: {caption}" for name, (_, maps) in rows.items()
+            for panel, caption in zip(maps, ROWS[name], strict=True)]
+    return Report("\n".join(text), figures={"picture": draw(rows)})
 
 
 def measure(moved, seed):
@@ -62,9 +66,8 @@ def spread_network(rng):
     """An MLP whose ReLUs bend all over the plane."""
     network = nlts.MLP(2, 1, HIDDEN)
     angle = rng.uniform(0, 2 * np.pi, HIDDEN)
-    with torch.no_grad():
-        network.input[:] = torch.as_tensor(np.stack([np.cos(angle), np.sin(angle)], 1))
-        network.bias[:] = torch.as_tensor(rng.uniform(-EDGE, EDGE, HIDDEN))
+    network.input.data[:] = torch.as_tensor(np.stack([np.cos(angle), np.sin(angle)], 1))
+    network.bias.data[:] = torch.as_tensor(rng.uniform(-EDGE, EDGE, HIDDEN))
     return network
 
 
@@ -76,36 +79,10 @@ def full_posterior(network, contexts, rewards):
     return arm
 
 
-def grid():
-    """Points of the plane, (GRID * GRID, 2)."""
-    x = np.linspace(-EDGE, EDGE, GRID)
-    return np.stack(np.meshgrid(x, x), -1).reshape(-1, 2)
-
-
 def deviation(arm, network):
     """s(b) on the grid: (GRID, GRID), a row is a second coordinate."""
-    s2 = arm.variance(nlts.last_layer_activations(network, grid()))
+    s2 = arm.variance(nlts.last_layer_activations(network, PLANE))
     return np.sqrt(s2).reshape(GRID, GRID)
-
-
-def places(contexts):
-    """Masks of the grid: near what is kept, near what was forgotten, and where nobody was."""
-    near = [np.linalg.norm(grid()[:, None] - part, axis=2).min(1).reshape(GRID, GRID)
-            for part in (contexts[-KEPT:], contexts[:-KEPT])]
-    return {"kept": near[0] < 0.1, "forgotten": (near[1] < 0.1) & (near[0] > 0.1),
-            "nobody": np.minimum(*near) > 0.7}
-
-
-def tell(rows):
-    """How certain each panel is."""
-    lines = ["Geometric mean of s(b) near the tuples that are kept, near the forgotten ones, and",
-             "where nobody was. Each panel should be as full memory is."]
-    for name, (contexts, maps) in rows.items():
-        masks = places(contexts)
-        table = [[panel, *(f"{np.exp(np.log(s[at]).mean()):.2f}" for at in masks.values())]
-                 for panel, s in maps.items()]
-        lines += ["", text_table([name, *masks], table)]
-    return "\n".join(lines)
 
 
 def draw(rows):

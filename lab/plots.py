@@ -1,13 +1,12 @@
 """One look for all pictures: Okabe-Ito colors, and told apart without color by line and marker."""
 import matplotlib
-import numpy as np
 
 matplotlib.use("Agg")
 
 from matplotlib import pyplot, ticker  # noqa: E402  (after the choice of a backend without screen)
 
 pyplot.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False,
-                        "figure.constrained_layout.use": True})
+                        "figure.constrained_layout.use": True, "figure.titlesize": 9})
 STYLE = {  # of the algorithms, everywhere the same
     "linear": {"color": "#999999", "linestyle": (0, (1, 1)), "marker": "x"},
     "neural-linear": {"color": "#000000", "linestyle": "-", "marker": "o"},
@@ -47,16 +46,3 @@ def loglog(axis):
         side.set_major_formatter(ticker.StrMethodFormatter("{x:g}"))
         side.set_minor_formatter(ticker.NullFormatter())
     axis.legend(fontsize=8, loc="upper left")
-
-
-def windows(values, window):
-    """Means over windows of steps: (runs, T) -> (runs, T // window)."""
-    n = values.shape[1] // window
-    return values[:, :n * window].reshape(len(values), n, window).mean(2)
-
-
-def mean_error(values):
-    """Mean over runs and its standard error; of one run, 0."""
-    if len(values) < 2:
-        return values.mean(0), np.zeros(values.shape[1:])
-    return values.mean(0), values.std(0, ddof=1) / np.sqrt(len(values))

@@ -1,8 +1,8 @@
 """docs/reading.html: the paper and nlts.py side by side, joined by the tags in nlts.py.
 
-`python -m lab.reading` builds it from nlts.py, docs/formulas.toml (what the paper prints) and
-docs/reading.in.html. Formulas are kept as MathML in docs/mathml.json: latex2mathml is needed only
-when one changes.
+`python -m lab.reading` builds it from nlts.py, docs/formulas.toml (what the paper prints),
+docs/errata.md and docs/reading.in.html. Formulas are kept as MathML in docs/mathml.json:
+latex2mathml is needed only when one changes.
 """
 import ast
 import base64
@@ -12,8 +12,7 @@ import json
 import re
 import tokenize
 import tomllib
-from dataclasses import dataclass, field
-from itertools import pairwise
+from collections import namedtuple
 from pathlib import Path
 from string import Template
 
@@ -40,61 +39,46 @@ def anchor(tag):
 
 
 # The code's side ----------------------------------------------------------------------------------
-@dataclass
-class Part:
-    """A function, a method or what is between them: lines first to last of nlts.py."""
-    name: str
-    first: int
-    last: int
-    doc: str = ""
-    section: str = ""                                 # the heading, if one starts here
 
-    def lines(self):
-        """'lines 5–7'."""
-        if self.first == self.last:
-            return f"line {self.first}"
-        return f"lines {self.first}–{self.last}"
+# A function, a method or what is between them: lines first to last of nlts.py. Its docstring's
+# first line, and the heading of a section, if one starts here.
+Part = namedtuple("Part", "name first last doc section")
 
 
 def parts_of(source):
     """nlts.py in parts that leave no line out; a class begins with its first method."""
-    lines = source.split("\n")
-    ends = []
+    ends = {}                                         # name: (last line, docstring)
     for node in ast.parse(source).body:
         if isinstance(node, ast.FunctionDef):
-            ends.append((node.name, node.end_lineno, ast.get_docstring(node)))
+            ends[node.name] = node.end_lineno, ast.get_docstring(node)
         elif isinstance(node, ast.ClassDef):
-            methods = [part for part in node.body if isinstance(part, ast.FunctionDef)]
-            ends.append((node.name, methods[0].end_lineno, ast.get_docstring(node)))
-            ends += [(f"{node.name}.{method.name}", method.end_lineno, ast.get_docstring(method))
-                     for method in methods[1:]]
+            first, *others = [part for part in node.body if isinstance(part, ast.FunctionDef)]
+            ends[node.name] = first.end_lineno, ast.get_docstring(node)
+            for method in others:
+                ends[f"{node.name}.{method.name}"] = method.end_lineno, ast.get_docstring(method)
         elif isinstance(node, ast.Expr):
-            ends.append(("header", node.end_lineno, "citation, notation, what differs from print"))
+            ends["header"] = node.end_lineno, "citation, notation, what differs from print"
         else:
-            name = node.targets[0].id if isinstance(node, ast.Assign) else "imports"
-            ends.append((name, node.end_lineno, ""))
-    parts, first = [], 1
-    for (name, last, doc), (following, *_) in pairwise([*ends, ("end",)]):
-        if name == following == "imports":
-            continue
-        part = Part(name, first, last, (doc or "").split("\n")[0])
-        while not lines[part.first - 1].strip():
-            part.first += 1
-        if match := SECTION.match(lines[part.first - 1]):
-            part.section = match[1]
-        parts.append(part)
+            ends["imports"] = node.end_lineno, ""
+    lines, parts, first = source.split("\n"), [], 1
+    for name, (last, doc) in ends.items():
+        while not lines[first - 1].strip():
+            first += 1
+        heading = SECTION.match(lines[first - 1])
+        parts.append(Part(name, first, last, (doc or "").split("\n")[0],
+                          heading[1] if heading else ""))
         first = last + 1
     return parts
 
 
 def tag_lines(source):
-    """{line of nlts.py: set of tags}. A tag at the end of a line is of that statement, one in the
-    docstring of a function of its first lines, and one in a line of its own of what follows."""
-    lines, joined, alone = source.split("\n"), {}, []
+    """{line of nlts.py: set of tags}. A tag in a comment holds for the statement that it ends, one
+    in the docstring of a function for its first lines."""
+    joined = {}
     statement = {}                                    # the lines of the simple statement at a line
 
     def join(tags, numbers):
-        for number in numbers:
+        for number in numbers if tags else ():
             joined.setdefault(number, set()).update(tags)
 
     for node in ast.walk(ast.parse(source)):
@@ -104,26 +88,10 @@ def tag_lines(source):
         if isinstance(node, ast.FunctionDef) and (doc := ast.get_docstring(node)):
             join(tags_in(doc), range(node.lineno, node.body[0].end_lineno + 1))
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        tags, number = tags_in(token.string), token.start[0]
-        if token.type != tokenize.COMMENT or not tags:
-            continue
-        if token.line.strip() == token.string:
-            alone.append((tags, number))
-        else:
-            join(tags, statement.get(number, [number]))
-    for tags, number in alone:
-        join(tags, range(number, end_of_run(lines, joined, tags, number)))
-    return {number: tags for number, tags in joined.items() if tags}
-
-
-def end_of_run(lines, joined, tags, number):
-    """Up to where a tag in a line of its own holds: the next tag of the same pseudo code."""
-    end = number + 1
-    while lines[end - 1].strip() and not lines[end - 1].strip().startswith("#"):
-        if any(tag[0] == tags[0][0] for tag in joined.get(end, [])):
-            break
-        end += 1
-    return end
+        if token.type == tokenize.COMMENT:
+            number = token.start[0]
+            join(tags_in(token.string), statement.get(number, [number]))
+    return joined
 
 
 def code_lines(source):
@@ -147,28 +115,29 @@ def code_html(part, lines, joined):
 
 
 # The paper's side ---------------------------------------------------------------------------------
-@dataclass
-class Paper:
-    """The formulas, and their MathML as far as it is known."""
-    items: list
-    kinds: dict
-    shown: dict                                       # number of an erratum: the tests that show it
-    known: dict
-    used: dict = field(default_factory=dict)
 
-    @classmethod
-    def read(cls):
-        """From docs/formulas.toml, docs/errata.md and docs/mathml.json."""
+class Paper:
+    """What the paper prints, what is right, and formulas as MathML."""
+
+    def __init__(self):
         content = tomllib.loads((HERE / "docs" / "formulas.toml").read_text())
-        known = json.loads(CACHE.read_text()) if CACHE.exists() else {}
-        return cls(content["item"], content["parts"], tests_of_errata(), known)
+        self.items = content["item"]
+        self.kinds = {name: kind for kind, names in content["parts"].items() for name in names}
+        rows = re.findall(r"^\| (\d+) \|.*\|([^|]*)\|$", (HERE / "docs" / "errata.md").read_text(),
+                          re.MULTILINE)
+        self.shown = {int(number): re.findall(r"::(test_\w+)", cell) for number, cell in rows}
+        self.formulas = json.loads(CACHE.read_text()) if CACHE.exists() else {}
 
     def math(self, latex):
         """MathML of '$...$' or '$$...$$'."""
-        if latex not in self.known:
-            self.known[latex] = converted(latex)
-        self.used[latex] = self.known[latex]
-        return self.used[latex]
+        if latex not in self.formulas:
+            from latex2mathml.converter import convert
+            display = "block" if latex.startswith("$$") else "inline"
+            text = html.unescape(convert(latex.strip("$"), display=display))
+            text = re.sub("<mi>([∼∈⪰←≔∣])</mi>", r"<mo>\1</mo>", text)
+            text = text.replace(' xmlns="http://www.w3.org/1998/Math/MathML"', "")
+            self.formulas[latex] = text.replace(" />", "/>")
+        return self.formulas[latex]
 
     def prose(self, text):
         """HTML of a text with formulas, **bold** and *emphasis*."""
@@ -181,13 +150,18 @@ class Paper:
             pieces[i] = re.sub(r"\*(.*?)\*", r"<em>\1</em>", piece)
         return "".join(pieces)
 
-    def line(self, item):
-        """A line of pseudo code as printed."""
-        here = anchor(item["tag"])
-        before = f'<p class="loop">{self.prose(item["before"])}</p>' if "before" in item else ""
-        mark = f' <a class="mark" href="#{here}">differs</a>' if "right" in item else ""
-        return (f'<li data-t="{here}">{before}<a class="tag" href="#{here}">[{item["tag"]}]</a> '
-                f'{self.prose(item["printed"])}{mark}</li>')
+    def algorithm(self, number):
+        """Lines of pseudo code as printed."""
+        rows = []
+        for item in self.items:
+            if not item["tag"].startswith(f"{number}."):
+                continue
+            here = anchor(item["tag"])
+            before = f'<p class="loop">{self.prose(item["before"])}</p>' if "before" in item else ""
+            mark = f' <a class="mark" href="#{here}">differs</a>' if "right" in item else ""
+            rows.append(f'<li data-t="{here}">{before}<a class="tag" href="#{here}">'
+                        f'[{item["tag"]}]</a> {self.prose(item["printed"])}{mark}</li>')
+        return "".join(rows)
 
     def card(self, item, line, values):
         """What the paper prints, what is right, shapes and values; `line` is where its code is."""
@@ -200,44 +174,25 @@ class Paper:
                 f'<a class="tag" href="#L{line}">{name}</a> ',
                 f'{where}{label}{self.prose(item["printed"])}</div>']
         if "right" in item:
-            rows.append(self.erratum(item))
+            numbers = ", ".join(map(str, item["errata"]))
+            names = dict.fromkeys(name for k in item["errata"] for name in self.shown[k])
+            tests = ", ".join(f"<code>{name}</code>" for name in names)
+            rows.append(f'<p class="right"><b class="label">right</b> {self.prose(item["right"])}. '
+                        f'{html.escape(item["why"])} <a href="errata.md">Erratum {numbers}</a>, '
+                        f"shown by {tests}.</p>")
         if "shapes" in item:
             rows.append(f'<p class="shapes">{item["shapes"]}</p>')
-        shown = "\n".join(values[key] for key in item.get("values", []))
-        if shown:
-            rows.append(f'<pre class="values">{html.escape(shown)}</pre>')
+        if "values" in item:
+            shown = html.escape("\n".join(values[key] for key in item["values"]))
+            rows.append(f'<pre class="values">{shown}</pre>')
         return "".join(rows) + "</div>"
-
-    def erratum(self, item):
-        """What is right, why, and the tests that show it."""
-        numbers = ", ".join(map(str, item["errata"]))
-        names = dict.fromkeys(name for k in item["errata"] for name in self.shown[k])
-        tests = ", ".join(f"<code>{name}</code>" for name in names)
-        return (f'<p class="right"><b class="label">right</b> {self.prose(item["right"])}. '
-                f'{html.escape(item["why"])} <a href="errata.md">Erratum {numbers}</a>, shown by '
-                f"{tests}.</p>")
-
-
-def tests_of_errata():
-    """{number: names of tests}, from the last column of the table in docs/errata.md."""
-    text = (HERE / "docs" / "errata.md").read_text()
-    rows = re.findall(r"^\| (\d+) \|.*\|([^|]*)\|$", text, re.MULTILINE)
-    return {int(number): re.findall(r"::(test_\w+)", cell) for number, cell in rows}
-
-
-def converted(latex):
-    """LaTeX to MathML."""
-    from latex2mathml.converter import convert
-    display = "block" if latex.startswith("$$") else "inline"
-    text = html.unescape(convert(latex.strip("$"), display=display))
-    text = re.sub("<mi>([∼∈⪰←≔∣])</mi>", r"<mo>\1</mo>", text)
-    return text.replace(' xmlns="http://www.w3.org/1998/Math/MathML"', "").replace(" />", "/>")
 
 
 # The page -----------------------------------------------------------------------------------------
+
 def sections(source, paper, values):
     """nlts.py from top to bottom: the paper's side and the code's, or folded."""
-    lines, joined, placed, page = code_lines(source), tag_lines(source), {}, []
+    lines, joined, placed, page = code_lines(source), tag_lines(source), set(), []
     for part in parts_of(source):
         if part.section:
             page.append(f'<h2 id="L{part.first}">{part.section}</h2>')
@@ -246,9 +201,12 @@ def sections(source, paper, values):
             for tag in joined.get(number, []):
                 first.setdefault(tag, number)
         code = code_html(part, lines, joined)
-        kind = kind_of(part, paper.kinds)
+        kind = paper.kinds.get(part.name, paper.kinds.get(part.name.split(".")[0], "plumbing"))
         if not first:
-            page.append(folded(part, kind, code))
+            opened = " open" if part.name == "header" else ""
+            page.append(f'<details{opened}><summary><span class="kind">{kind}</span> '
+                        f"<code>{part.name}</code> {html.escape(part.doc)}</summary>{code}"
+                        "</details>")
             continue
         cards = [paper.card(item, first[item["tag"]], values) for item in paper.items
                  if item["tag"] in first and item["tag"] not in placed]
@@ -263,25 +221,6 @@ def sections(source, paper, values):
     return "\n".join(page)
 
 
-def kind_of(part, kinds):
-    """'paper', 'ours' or 'plumbing'."""
-    if part.name.split(".")[-1].startswith("_"):
-        return "plumbing"
-    for name in (part.name, part.name.split(".")[0]):
-        for kind, names in kinds.items():
-            if name in names:
-                return kind
-    return "plumbing"
-
-
-def folded(part, kind, code):
-    """A part without a tag."""
-    opened = " open" if part.name == "header" else ""
-    return (f'<details{opened}><summary><span class="kind">{kind}</span> <code>{part.name}</code> '
-            f'{html.escape(part.doc)} <span class="where">{part.lines()}</span>'
-            f"</summary>{code}</details>")
-
-
 def lit(tags):
     """CSS: pointing at or focusing one side of a tag lights up both. Needs no script."""
     rule = ('main:has([data-t~="{0}"]:is(:hover,:focus-within,:target)) [data-t~="{0}"]'
@@ -289,35 +228,21 @@ def lit(tags):
     return "\n".join(rule.format(anchor(tag)) for tag in tags)
 
 
-def image():
-    """The picture of README.md as a data address, so that the page is one file."""
-    return base64.b64encode((HERE / "figures" / "picture.png").read_bytes()).decode()
-
-
 def build():
     """The page, and the MathML of its formulas."""
-    source = (HERE / "nlts.py").read_text()
-    paper = Paper.read()
-    run = tiny.play()
-    code = sections(source, paper, tiny.values(run))
+    source, paper, run = (HERE / "nlts.py").read_text(), Paper(), tiny.play()
     contents = [f'<a href="#L{part.first}">{part.section.split(":")[0]}</a>'
                 for part in parts_of(source) if part.section]
-    algorithms = {f"algorithm{k}": "".join(paper.line(item) for item in paper.items
-                                           if item["tag"].startswith(f"{k}.")) for k in "12"}
-    template = Template((HERE / "docs" / "reading.in.html").read_text())
-    page = template.substitute(algorithms, code=code, contents=" · ".join(contents),
-                               picture=image(), run=tiny.table(run),
-                               lit=lit(item["tag"] for item in paper.items))
-    return page, paper.used
+    picture = (HERE / "figures" / "picture.png").read_bytes()
+    page = Template((HERE / "docs" / "reading.in.html").read_text()).substitute(
+        code=sections(source, paper, tiny.values(run)), contents=" · ".join(contents),
+        algorithm1=paper.algorithm(1), algorithm2=paper.algorithm(2), run=tiny.table(run),
+        picture=base64.b64encode(picture).decode(), lit=lit(item["tag"] for item in paper.items))
+    return page, paper.formulas
 
 
-def main():
-    """Write the page."""
+if __name__ == "__main__":
     page, formulas = build()
     PAGE.write_text(page)
     CACHE.write_text(json.dumps(formulas, ensure_ascii=False, indent=0) + "\n")
     print(f"{PAGE.relative_to(HERE)}: {len(page.encode()) / 1000:.0f} kB")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,15 +1,12 @@
 """Agents to compare with: the best that any prior could do, and the textbook way of computing."""
 import numpy as np
-from scipy.stats import invgamma
 
 import nlts
 
 
 def perfect_prior(network, n_arms, memory, train=nlts.train, **options):
-    """The reference for any prior: the network sees a limited buffer, the posterior all data.
-
-    An agent with full memory whose network is trained on a buffer of its own, of `memory` tuples.
-    """
+    """The reference for any prior: an agent with full memory, whose network is trained on a buffer
+    of its own, of `memory` tuples."""
     buffer = nlts.ReplayBuffer(memory)
     seen = 0
 
@@ -24,21 +21,19 @@ def perfect_prior(network, n_arms, memory, train=nlts.train, **options):
 
 
 class Textbook:
-    """Neural-linear Thompson sampling with the calls that the Deep Bayesian Bandits code makes.
-
-    It never trains: only its decisions are timed.
-    """
+    """The calls that the Deep Bayesian Bandits code makes. It never trains: decisions are timed."""
 
     def __init__(self, network, n_arms, seed=0, g=50):
         self.network, self.rng = network, np.random.RandomState(seed)
-        self.precision = [nlts.Config.lam * np.eye(g) for _ in range(n_arms)]
-        self.covariance = [np.linalg.inv(B) for B in self.precision]
-        self.f, self.mu = np.zeros((n_arms, g)), np.zeros((n_arms, g))
+        self.precision = np.array([nlts.Config.lam * np.eye(g)] * n_arms)
+        self.covariance = np.linalg.inv(self.precision)
+        self.f, self.mu = np.zeros((2, n_arms, g))
         self.a, self.b = np.full(n_arms, nlts.Config.a0), np.full(n_arms, nlts.Config.b0)
         self.R2 = np.zeros(n_arms)
 
     def act(self, context):
         """The arm to play."""
+        from scipy.stats import invgamma  # slow to import, and needed here only
         phi = nlts.last_layer_activations(self.network, context[None])[0]
         values = []
         for i in range(len(self.mu)):

@@ -15,8 +15,9 @@ import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import torch
@@ -29,8 +30,6 @@ HERE = Path(__file__).resolve().parent.parent
 NOT_HASHED = "run", "data_dir", "trace", "hash"
 LINEAR_HYPER = "lam", "a0", "b0", "initial_pulls"
 
-
-# One run ------------------------------------------------------------------------------------------
 
 def run_seed(experiment, dataset, run, seed=0):
     """The seed of a run: the same for every algorithm."""
@@ -56,24 +55,6 @@ def recipe_of(task):
     return importlib.import_module(module).RECIPES[name]
 
 
-class Stopwatch:
-    """Seconds spent in functions, by part."""
-
-    def __init__(self):
-        self.seconds = {"train": 0.0, "priors": 0.0}
-
-    def wrap(self, part, function):
-        """The function, timed."""
-        @functools.wraps(function)
-        def timed(*arguments, **options):
-            start = time.perf_counter()
-            result = function(*arguments, **options)
-            self.seconds[part] += time.perf_counter() - start
-            return result
-
-        return timed
-
-
 def play(problem, agent):
     """Let the agent play the problem; the rewards (T,)."""
     earned = np.empty(len(problem))
@@ -85,25 +66,37 @@ def play(problem, agent):
 
 
 def make_run(task):
-    """Problem and agent of a task, and the stopwatch of the agent's learning phases."""
+    """Problem and agent of a task, and the seconds that training and priors will have taken."""
     seed = run_seed(task["experiment"], task["dataset"], task["run"], task["seed"])
-    problem, recipe, watch = make_problem(task, seed), recipe_of(task), Stopwatch()
-    if recipe.agent is nlts.LinearTS:
-        problem = agents.with_intercept(problem)
-    agent = agents.make_agent(recipe, problem, task["memory"], task["config"], seed, watch.wrap)
-    return problem, agent, watch
+    problem, recipe = make_problem(task, seed), recipe_of(task)
+    seconds = {"train": 0.0, "priors": 0.0}
+
+    def timed(part, function):
+        def call(*arguments, **options):
+            start = time.perf_counter()
+            result = function(*arguments, **options)
+            seconds[part] += time.perf_counter() - start
+            return result
+
+        return call
+
+    if recipe.agent is nlts.LinearTS:                 # an intercept
+        contexts = np.hstack([problem.contexts, np.ones((len(problem), 1))])
+        problem = replace(problem, contexts=contexts)
+    agent = agents.make_agent(recipe, problem, task["memory"], task["config"], seed, timed)
+    return problem, agent, seconds
 
 
 def run_task(task):
     """One run; a line of results."""
     torch.set_num_threads(1)
     start = time.perf_counter()
-    problem, agent, watch = make_run(task)
+    problem, agent, seconds = make_run(task)
     earned = play(problem, agent)
-    seconds = watch.seconds | {"total": time.perf_counter() - start}
+    seconds["total"] = time.perf_counter() - start
     line = {"dataset": task["dataset"], "algorithm": task["algorithm"], "run": task["run"],
             "steps": len(earned), "arms": problem.n_arms,
-            "dim": problem.dim - (recipe_of(task).agent is nlts.LinearTS),
+            "dim": problem.dim - isinstance(agent, nlts.LinearTS),     # without the intercept
             "reward": round(float(earned.sum()), 6),
             "optimal": round(float(problem.optimal.sum()), 6),
             "seconds": {part: round(s, 3) for part, s in seconds.items()}, "config": task["hash"]}
@@ -113,23 +106,16 @@ def run_task(task):
     return line
 
 
-# Tasks --------------------------------------------------------------------------------------------
-
 def make_task(o, experiment, dataset, algorithm, steps, *, module="lab.agents", recipe=None,
               memory=agents.MEMORY, csv=None, trace=False, **hyper):
-    """What one algorithm is to do on one data set, as plain data; `execute` fills in the run.
-
-    algorithm   the name in the results; recipe: the entry of RECIPES in `module`, if not the same
-    """
-    name = [module, recipe or algorithm]
+    """What one algorithm, a recipe of a module, is to do on one data set, as plain data."""
     task = {"experiment": experiment, "dataset": dataset, "algorithm": algorithm, "steps": steps,
-            "seed": o.seed, "recipe": name, "memory": memory, "csv": csv and str(csv),
-            "data_dir": o.data_dir and str(o.data_dir), "trace": trace}
+            "seed": o.seed, "recipe": [module, recipe or algorithm], "memory": memory,
+            "csv": csv and str(csv), "data_dir": o.data_dir and str(o.data_dir), "trace": trace}
     made = recipe_of(task)
-    config = asdict(nlts.Config(**made.hyper | hyper))
+    task["config"] = asdict(nlts.Config(**made.hyper | hyper))
     if made.agent is nlts.LinearTS:
-        config = {key: config[key] for key in LINEAR_HYPER}
-    task["config"] = config
+        task["config"] = {key: task["config"][key] for key in LINEAR_HYPER}
     return task | {"hash": config_hash(task)}
 
 
@@ -162,9 +148,9 @@ def steps_of(o, dataset, full=5000, quick=1300):
     steps = o.steps or (quick if o.quick else full)
     if o.csv:
         return min(steps, len(datasets.from_csv(o.csv)))
-    source = datasets.SOURCES[dataset]
-    rows = len(datasets.table(source, o.data_dir).y)
-    return steps if dataset == "mushroom" else min(steps, rows)    # drawn with replacement
+    if dataset == "mushroom":                         # drawn with replacement
+        return steps
+    return min(steps, len(datasets.table(datasets.SOURCES[dataset], o.data_dir).y))
 
 
 def present(o, names):
@@ -173,16 +159,13 @@ def present(o, names):
     for name in names:
         try:
             datasets.table(datasets.SOURCES[name], o.data_dir)
+            found.append(name)
         except datasets.MissingData as error:
             print(f"skipped: {error}", file=sys.stderr)
-        else:
-            found.append(name)
     if not found:
         sys.exit("none of the data sets is here: `python datasets.py` says how to get them")
     return found
 
-
-# Many runs ----------------------------------------------------------------------------------------
 
 def read_lines(path):
     """The result lines of a file; a last line that was not finished is cut off."""
@@ -213,39 +196,20 @@ def executor(o):
         with ProcessPoolExecutor(o.jobs, spawn, stop_with, (os.getpid(),)) as pool:
             yield pool
         return
-    try:
-        from distributed import Client
-    except ImportError:
-        sys.exit("--dask needs the package distributed: pip install distributed")
-    with Client(o.dask, timeout="20s") as client:
-        yield Cluster(client.get_executor())
+    from distributed import Client
+    with Client(o.dask, timeout="20s") as client:     # its workers see this folder
+        client.register_worker_callbacks(lambda: sys.path.insert(0, str(HERE)))
+        pool = client.get_executor()
 
+        def submit(function, *arguments):             # by name: the scheduler need not know it
+            module, name = function.__module__, function.__name__
+            return pool.submit(lambda: getattr(importlib.import_module(module), name)(*arguments))
 
-class Cluster:
-    """An executor of functions of this folder, which workers see on a shared disk."""
-
-    def __init__(self, pool):
-        self.pool = pool
-
-    def submit(self, function, *arguments):
-        """As submit of an executor; the function is found by its name."""
-        folder, module, name = str(HERE), function.__module__, function.__name__
-
-        def there(*arguments):                        # a local function travels with its code
-            import importlib
-            import sys
-            if folder not in sys.path:
-                sys.path.insert(0, folder)
-            return getattr(importlib.import_module(module), name)(*arguments)
-
-        return self.pool.submit(there, *arguments)
+        yield SimpleNamespace(submit=submit)
 
 
 def execute(o, name, tasks, runs):
-    """Play what is not yet in out/name.jsonl, appending each run; all lines of the tasks.
-
-    Runs are played in order, all tasks of a run first: a stopped command leaves whole runs.
-    """
+    """Play what is not yet in out/name.jsonl, all tasks of a run first; all lines of the tasks."""
     path = o.out / f"{name}.jsonl"
     o.out.mkdir(parents=True, exist_ok=True)
     order = {task["hash"]: i for i, task in enumerate(tasks)}
@@ -253,8 +217,6 @@ def execute(o, name, tasks, runs):
     done = {(line["config"], line["run"]) for line in lines}
     todo = [task | {"run": run} for run in range(runs) for task in tasks
             if (task["hash"], run) not in done]
-    if done:
-        print(f"{len(done)} runs are already in {path}", file=sys.stderr)
     if todo:
         with executor(o) as pool, open(path, "a") as file:
             lines += append(pool, file, todo)
@@ -281,14 +243,12 @@ def append(pool, file, tasks):
 
 def progress(items, total, what):
     """Pass the items on, with a line of progress on standard error; in a log, two a minute."""
-    screen = sys.stderr.isatty()
+    end, pause = ("\r", 0) if sys.stderr.isatty() else ("\n", 30)
     start = shown = time.monotonic()
     for done, item in enumerate(items, 1):
         yield item
         now = time.monotonic()
-        if not screen and now - shown < 30 and done < total:
-            continue
-        shown = now
-        left = (now - start) * (total - done) / done
-        text = f"{what}: {done} of {total}, {left // 60:.0f}:{left % 60:02.0f} min left   "
-        print(text, end="\r" if screen and done < total else "\n", file=sys.stderr, flush=True)
+        if now - shown >= pause or done == total:
+            shown = now
+            left = (now - start) * (total - done) / done / 60
+            print(f"{what}: {done} of {total}, {left:.1f} min left  ", end=end, file=sys.stderr)

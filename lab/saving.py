@@ -24,7 +24,8 @@ import torch
 import nlts
 
 MARK = b"nlts agent "
-SETTINGS = "n_arms", "v", "epsilon", "prior", "train", "config"
+SETTINGS = "n_arms", "dim", "v", "epsilon", "prior", "train"
+COLUMNS = "contexts", "arms", "rewards"
 
 
 def save(agent, path):
@@ -45,16 +46,16 @@ def load(agent, path):
     line, _, content = Path(path).read_bytes().partition(b"\n")
     if line != MARK + digest(content):
         raise ValueError(f"path: {path} was not written by save, or it is damaged")
+    loaded = copy.deepcopy(agent)
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
-            state = dict(file)
-        check(agent, state)
-        network, parts = rebuilt(agent, state)
+            fill(loaded, dict(file))
     except (AttributeError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
         raise ValueError(f"path: {path} does not fit this agent: {error}") from error
-    vars(agent).update(parts)
-    if network:
-        agent.network.load_state_dict(network)
+    if hasattr(agent, "network"):
+        agent.network.load_state_dict(loaded.network.state_dict())
+        loaded.network = agent.network
+    vars(agent).update(vars(loaded))
 
 
 def digest(content):
@@ -62,88 +63,65 @@ def digest(content):
     return hashlib.sha256(content).hexdigest().encode()
 
 
-# What there is to save ----------------------------------------------------------------------------
-
 def state_of(agent):
     """All that changes while an agent plays, and its settings, as arrays by name."""
-    counts = {name: getattr(agent, name) for name in ("t", "dim") if hasattr(agent, name)}
-    state = {"settings": settings_of(agent), "counts": json.dumps(counts),
+    state = {"settings": settings_of(agent), "t": agent.t,
              "rng": json.dumps(agent.rng.bit_generator.state)}
-    for i, arm in enumerate(getattr(agent, "arms", [])):
+    for i, arm in enumerate(agent.arms):
         state |= {f"arms/{i}/{name}": value for name, value in vars(arm).items()}
     if hasattr(agent, "network"):
-        weights = agent.network.state_dict()
-        state |= {f"network/{name}": value.numpy() for name, value in weights.items()}
-    if hasattr(agent, "buffer"):
-        tuples = agent.buffer.tuples
-        for k, column in enumerate(("contexts", "arms", "rewards")):
-            state[f"buffer/{column}"] = [one[k] for one in tuples]
+        for name, value in agent.network.state_dict().items():
+            state[f"network/{name}"] = value.numpy()
+        for k, column in enumerate(COLUMNS):
+            state[f"buffer/{column}"] = [tuple_[k] for tuple_ in agent.buffer.tuples]
     return {name: np.asarray(value) for name, value in state.items()}
 
 
 def settings_of(agent):
     """What an agent was built with, as text."""
-    settings = {"agent": type(agent).__name__}
+    settings = {name: getattr(agent, name, None) for name in SETTINGS}
+    settings |= {"agent": type(agent).__name__, "config": asdict(agent.config)}
     if hasattr(agent, "network"):
         settings["network"] = type(agent.network).__name__
-    if hasattr(agent, "buffer"):
-        settings["capacity"] = plain("capacity", agent.buffer.capacity)
-    for name in SETTINGS:
-        settings[name] = plain(name, getattr(agent, name, None))
-    return json.dumps(settings)
+        settings["memory"] = agent.buffer.capacity
+    return json.dumps(settings, default=plain)
 
 
-def plain(name, value):
-    """A setting as JSON has it: a number, a dictionary, or the name of a function."""
-    if isinstance(value, nlts.Config):
-        return {key: plain(key, number) for key, number in asdict(value).items()}
-    if isinstance(value, partial):
-        keywords = {key: plain(name, x) for key, x in value.keywords.items()}
-        return [plain(name, value.func), [plain(name, x) for x in value.args], keywords]
+def plain(value):
+    """What JSON does not know: numbers of numpy, functions by name, partial ones in parts."""
     if isinstance(value, np.generic):
         return value.item()
+    if isinstance(value, partial):
+        return [value.func, value.args, value.keywords]
     if isinstance(value, types.FunctionType) and value.__closure__ is None:
         return f"{value.__module__}.{value.__qualname__}"
-    if value is None or isinstance(value, (bool, int, float)):
-        return value
-    raise ValueError(f"{name}: expected a function of a module, which has no state to be saved, "
-                     f"got {value!r}")
+    raise ValueError("train, prior: expected functions of a module, which have no state to be "
+                     f"saved, got {value!r}")
 
 
-# Back again ---------------------------------------------------------------------------------------
-
-def check(agent, state):
-    """ValueError unless the state is that of an agent built like this one."""
+def fill(agent, state):
+    """Put a state into an agent; ValueError unless it is that of an agent built like this one."""
     mine = state_of(agent)
     if str(state["settings"]) != settings_of(agent):
         raise ValueError(f"it has {state['settings']}, this agent has {settings_of(agent)}")
     if mine.keys() != state.keys():
         raise ValueError(f"parts {sorted(mine.keys() ^ state.keys())} are not in both")
-    for name, value in state.items():
-        if not name.startswith(("arms/", "network/")):
-            continue
-        if value.shape != mine[name].shape or value.dtype != mine[name].dtype:
-            raise ValueError(f"{name} has shape {value.shape}, here {mine[name].shape}")
-
-
-def rebuilt(agent, state):
-    """The saved network's weights, and the saved agent's other attributes that change."""
-    parts = json.loads(str(state["counts"]))
-    parts["rng"] = np.random.default_rng()
-    parts["rng"].bit_generator.state = json.loads(str(state["rng"]))
-    network = {}
-    if hasattr(agent, "arms"):
-        parts["arms"] = [copy.copy(arm) for arm in agent.arms]
+    weights = {}
     for name, value in state.items():
         kind, _, rest = name.partition("/")
-        if kind == "network":
-            network[rest] = torch.from_numpy(value)
-        elif kind == "arms":
+        same = value.shape == mine[name].shape and value.dtype == mine[name].dtype
+        if kind in ("t", "arms", "network") and not same:
+            raise ValueError(f"{name} has shape {value.shape}, here {mine[name].shape}")
+        if kind == "arms":
             i, attribute = rest.split("/")
-            setattr(parts["arms"][int(i)], attribute, value if value.ndim else value.item())
-    if hasattr(agent, "buffer"):
-        parts["buffer"] = nlts.ReplayBuffer(agent.buffer.capacity)
-        columns = [state[f"buffer/{column}"] for column in ("contexts", "arms", "rewards")]
-        for context, arm, reward in zip(*columns, strict=True):
-            parts["buffer"].add(context, int(arm), float(reward))
-    return network, parts
+            setattr(agent.arms[int(i)], attribute, value if value.ndim else value.item())
+        elif kind == "network":
+            weights[rest] = torch.from_numpy(value)
+    agent.t = int(state["t"])
+    agent.rng.bit_generator.state = json.loads(str(state["rng"]))
+    if weights:
+        agent.network.load_state_dict(weights)
+        agent.buffer = nlts.ReplayBuffer(agent.buffer.capacity)
+        rows = [state[f"buffer/{column}"] for column in COLUMNS]
+        for context, arm, reward in zip(*rows, strict=True):
+            agent.buffer.add(context, int(arm), float(reward))

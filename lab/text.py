@@ -2,39 +2,31 @@
 import json
 import os
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 
 
 @dataclass
 class Report:
-    """What a command found: words, the numbers they come from, and pictures by name."""
+    """What a command found: words, the numbers they come from, pictures and pages by name."""
     text: str
     data: dict | None = None
     figures: dict = field(default_factory=dict)
+    pages: dict = field(default_factory=dict)
 
     def save(self, o):
-        """Print the words; write out/COMMAND.txt and .json, and a .png for each picture."""
-        o.out.mkdir(parents=True, exist_ok=True)
+        """Print the words; write out/COMMAND.txt and .json, a .png for each picture, the pages."""
         print("\n" + self.text)
-        (o.out / f"{o.command}.txt").write_text(self.text + "\n")
-        written = [o.out / f"{o.command}.txt"]
+        pages = {f"{o.command}.txt": self.text, **self.pages}
         if self.data is not None:
             config = {"command": o.command, "seed": o.seed, "quick": o.quick}
-            written.append(o.out / f"{o.command}.json")
-            write_json(written[-1], {"config": config, **self.data})
+            pages[f"{o.command}.json"] = json.dumps({"config": config, **self.data})
+        o.out.mkdir(parents=True, exist_ok=True)
+        for name, text in pages.items():
+            (o.out / name).write_text(text + "\n")
         for name, figure in self.figures.items():
-            written.append(o.out / f"{name}.png")
-            figure.savefig(written[-1], dpi=150)
-        print("\nwritten:", ", ".join(os.path.relpath(path) for path in written))
-
-
-def write_json(path, data):
-    """The file is whole at any moment: written beside and moved."""
-    part = Path(f"{path}.part")
-    part.write_text(json.dumps(data, separators=(",", ":")) + "\n")
-    os.replace(part, path)
+            figure.savefig(o.out / f"{name}.png", dpi=150)
+        print(f"\nwritten: {o.command}.txt and more in {os.path.relpath(o.out)}")
 
 
 def text_table(header, rows):
@@ -54,27 +46,24 @@ def markdown_table(header, rows):
     return "\n".join([lines[0], "|---" * len(header) + "|", *lines[1:]])
 
 
-def spread(values):
-    """Standard deviation of the runs; of one run, 0."""
-    return np.std(values, ddof=1) if len(values) > 1 else 0.0
-
-
 def mean_sd(values, digits=0):
-    """'mean ± standard deviation' of the runs."""
-    return f"{np.mean(values):.{digits}f} ± {spread(values):.{digits}f}"
+    """'mean ± standard deviation' of the runs; of one run, ± 0."""
+    sd = np.std(values, ddof=1) if len(values) > 1 else 0.0
+    return f"{np.mean(values):.{digits}f} ± {sd:.{digits}f}"
 
 
 def paired(x, y=0.0):
-    """Mean and standard error of x - y, run by run."""
-    difference = np.asarray(x, float) - np.asarray(y, float)
+    """Mean and standard error of x - y over runs, the first axis; of one run, ± infinity."""
+    difference = np.asarray(x, float) - y
+    mean = difference.mean(0)
     if len(difference) < 2:
-        return difference.mean(), np.inf
-    return difference.mean(), difference.std(ddof=1) / np.sqrt(len(difference))
+        return mean, np.full_like(mean, np.inf)
+    return mean, difference.std(0, ddof=1) / np.sqrt(len(difference))
 
 
-def plus_minus(value, error, digits=0, unit=""):
+def plus_minus(value, error, digits=0):
     """'+12 ± 3'."""
-    return f"{value:+.{digits}f} ± {error:.{digits}f}{unit}"
+    return f"{value:+.{digits}f} ± {error:.{digits}f}"
 
 
 def share(part, whole):
@@ -96,11 +85,6 @@ def verdict(difference, error, bound=0.0):
     return "unclear"                                  # as after a single run
 
 
-def verdict_of(holds):
-    """A claim without chance in it."""
-    return "supported" if holds else "not supported"
-
-
 def goal(text, wanted, measured, met):
     """A row of a table of goals."""
     return [text, wanted, measured, "met" if met else "NOT met"]
@@ -108,16 +92,12 @@ def goal(text, wanted, measured, met):
 
 def growth(x, y, least=0, most=np.inf):
     """p of y ~ x^p by least squares in logarithms over least <= x <= most, and its error."""
+    from scipy.stats import linregress  # slow to import
     chosen = [(u, v) for u, v in zip(x, y, strict=True) if least <= u <= most]
-    x, y = np.log(chosen).T
-    x, y = x - x.mean(), y - y.mean()
-    p = x @ y / (x @ x)
-    residual = np.sum((y - p * x) ** 2) / max(len(x) - 2, 1)
-    return float(p), float(np.sqrt(residual / (x @ x)))
+    fit = linregress(*np.log(chosen).T)
+    return float(fit.slope), float(fit.stderr)
 
 
 def rough(o):
     """The sentence that --quick adds."""
-    if not o.quick:
-        return ""
-    return "\n\n--quick: few runs and steps, so these figures are rough and not the ones to quote."
+    return "\n\n--quick: few runs and steps, so not the figures to quote." if o.quick else ""

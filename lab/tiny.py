@@ -12,9 +12,8 @@ CONTEXTS = np.array([[1, 0], [0, 1], [2, 1], [1, 1], [2, 0], [1, 2]], float)
 def play(seed=0):
     """Arm i pays b_i. Four tuples are kept; the learning phase comes after the sixth."""
     network = nlts.MLP(2, 2, hidden=3)
-    with torch.no_grad():
-        network.input[:] = torch.tensor([[1, 0], [0, 1], [1, -1]])
-        network.weights[:] = torch.tensor([[0.5, 0, 0], [0, 0.5, 0]])
+    network.input.data[:] = torch.tensor([[1, 0], [0, 1], [1, -1]])
+    network.weights.data[:] = torch.tensor([[0.5, 0, 0], [0, 0.5, 0]])
     run = {"played": [], "rewards": []}
 
     def prior(left, E_old, E_new, weights, lam):
@@ -39,8 +38,7 @@ def play(seed=0):
 
 def number(x):
     """At most four decimals."""
-    text = f"{x:.4f}".rstrip("0").rstrip(".")
-    return "0" if text == "-0" else text
+    return f"{round(float(x), 4) + 0.0:.10g}"
 
 
 def show(name, x):
