@@ -12,7 +12,7 @@ COLUMNS = {"both-priors": "the paper's method", "carried": "ours",
 
 def results(o):
     """Fill the marked blocks of figures/README.md and README.md."""
-    for path in (o.out / "README.md", HERE / "README.md"):
+    for path in (HERE / "figures" / "README.md", HERE / "README.md"):
         path.write_text(filled(path))
         print(f"filled: {path}")
 
