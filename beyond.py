@@ -9,8 +9,8 @@ def carried_prior(left, E_old, E_new, weights, lam):
     """The carried prior. Features took a step; what left the buffer took steps of the same size.
 
     Over all tuples in the buffer let delta = phi - phi_old be a step, C the mean of delta delta'.
-    Taking steps to be unrelated to where they start, the m tuples of an arm that left the buffer
-    have
+    Taking steps to have mean zero and to be unrelated to features and rewards, the m tuples of an
+    arm that left the buffer have
 
         sum phi phi' = sum (phi_old + delta)(phi_old + delta)' ~ sum phi_old phi_old' + m C
 

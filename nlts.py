@@ -7,19 +7,19 @@ the PDF, lines of pseudo code the tags [1.1] to [1.6] (Algorithm 1), [2.1] to [2
 paper                   here                   shape   what
 b(t), a(t)              context, arm           (d,)    context (in Sec. 2 its own features), arm
 phi(t)                  phi                    (g,)    features: the last hidden layer's activations
-Phi, f, R^2             Phi, f, R2             (g, g)  sums of phi phi', phi r, r^2 over the tuples
+Phi; f; R^2             Phi; f; R2             (g, g); (g,); ()  sums of phi phi', phi r, r^2
 Phi^0, B = Phi^0 + Phi  Phi0, precision        (g, g)  prior and posterior precision, over nu2
 mu^0, mu-hat, mu-tilde  mu0, mu_hat, mu_tilde  (g,)    prior mean, posterior mean, sample
 nu^2, a_i, b_i          nu2, a, b              ()      noise variance, its Inv-Gamma(a, b)
 E_phi_old, E_phi        E_old, E_new           (n, g)  features of an arm's tuples in the buffer
 Phi_old, mu_old         left                           posterior of those that left the buffer
-s^2_j, (Phi^0)^-1       s2, S                  (n,)..  phi_old_j' Phi_old^-1 phi_old_j; covariance
+s^2_j; (Phi^0)^-1       s2; S                  (n,); (g, g)  phi_old' Phi_old^-1 phi_old; covariance
 
 Where this differs from print (docs/errata.md has the reasons, and the test that shows each):
 1. nu2, not nu, is inverse gamma; a counts the plays of its own arm; b uses the whole precision.
 2. Eq. 6 is matched to s^2, not s; of its many solutions ours is the smallest S, bounded from below.
 3. A learning phase takes the buffer out of Phi, f, a and b and puts it back: nothing counts twice.
-4. Phi0 starts as lam I with lam = 0.25, and each arm is first pulled twice: the authors' code.
+4. Phi0 starts as lam I with lam = 0.25 (Riquelme et al.), and each arm is first pulled twice.
 5. A full buffer without a tuple of the played arm loses the first one of the fullest arm.
 6. The last layer has no bias, so that D(b)_i = phi' weights_i. Adam trains, afresh in each phase.
 """
@@ -86,7 +86,7 @@ class BayesianLinearRegression:
         _positive("b0", b0)
         self.mu0 = self.mu_hat = _array("mu0", mu0, (None,))
         self.Phi0 = self.precision = _array("Phi0", Phi0, (len(self.mu0), len(self.mu0)))
-        self.R, failed = dpotrf(self.precision)              # Cholesky: R'R = precision
+        self.chol, failed = dpotrf(self.precision)           # upper triangle: chol'chol = precision
         symmetric = np.allclose(self.Phi0, self.Phi0.T, 1e-6, 1e-9 * np.abs(self.Phi0).max())
         _check(symmetric and not failed, "Phi0: expected a symmetric positive definite matrix")
         self.Phi, self.f, self.R2 = np.zeros_like(self.Phi0), np.zeros_like(self.mu0), 0.0
@@ -97,11 +97,11 @@ class BayesianLinearRegression:
         E = _array("phi", phi if np.ndim(phi) == 2 else [phi], (None, len(self.mu0)), LARGEST)
         r = _array("r", np.atleast_1d(r), (len(E),))
         Phi, mu_before = self.Phi + E.T @ E, self.mu_hat
-        R, failed = dpotrf(self.Phi0 + Phi)
+        chol, failed = dpotrf(self.Phi0 + Phi)
         _check(not failed, "phi: expected features that leave the precision positive definite")
-        self.Phi, self.precision, self.R = Phi, self.Phi0 + Phi, R                   # [1.5] [2.13]
+        self.Phi, self.precision, self.chol = Phi, self.Phi0 + Phi, chol             # [1.5] [2.13]
         self.f = self.f + E.T @ r
-        self.mu_hat = dpotrs(self.R, self.Phi0 @ self.mu0 + self.f)[0]               # [1.6] [2.14]
+        self.mu_hat = dpotrs(self.chol, self.Phi0 @ self.mu0 + self.f)[0]            # [1.6] [2.14]
         self.a += len(r) / 2                                                               # [2.15]
         self.R2 += r @ r                                                                   # [2.16]
         # equal to b0 + (R2 + mu0'Phi0 mu0 - mu_hat'precision mu_hat)/2, and it never decreases
@@ -113,19 +113,19 @@ class BayesianLinearRegression:
         Its precision, mu_hat, a, b and n are Phi_old, mu_old, a_old, b_old and m."""
         Phi_old, n = self.precision - E.T @ E, len(r)
         mu_old = np.linalg.solve(Phi_old, self.Phi0 @ self.mu0 + self.f - E.T @ r)
-        b_old = max(self.b - (r - E @ mu_old) @ (r - E @ self.mu_hat) / 2, 1e-16 * self.b)
+        b_old = max(self.b - (r - E @ mu_old) @ (r - E @ self.mu_hat) / 2, 1e-16 * self.b)  # > 0
         return BayesianLinearRegression(Phi_old, mu_old, self.a - n / 2, b_old, self.n - n)
 
     def sample(self, rng, nu2=None):
         """Draw (nu2, mu_tilde) from the posterior, Eq. 1; a known noise variance may be given."""
         if nu2 is None:
             nu2 = self.b / rng.gamma(self.a)                 # [2.6] nu2 ~ Inv-Gamma(a, b)
-        z, _ = dtrtrs(self.R, rng.standard_normal(len(self.mu_hat)))         # N(0, precision^-1)
+        z, _ = dtrtrs(self.chol, rng.standard_normal(len(self.mu_hat)))      # N(0, precision^-1)
         return nu2, self.mu_hat + np.sqrt(nu2) * z           # [2.7] N(mu_hat, nu2 precision^-1)
 
     def variance(self, E):
         """s^2 = phi' precision^-1 phi of each row of E: the variance of phi'mu_tilde, over nu2."""
-        return (np.linalg.solve(self.R.T, np.transpose(E)) ** 2).sum(0)
+        return (np.linalg.solve(self.chol.T, np.transpose(E)) ** 2).sum(0)
 
     def predict(self, phi):
         """Mean, scale and degrees of freedom of the Student-t distribution of phi'mu_tilde."""
@@ -146,18 +146,18 @@ class LinearTS:
 
     def act(self, context):
         """The arm to play in this context."""
-        b = _array("context", context, (self.dim,), LARGEST)
+        context = _array("context", context, (self.dim,), LARGEST)
         if self.t < self.config.initial_pulls * self.n_arms:
             return self.t % self.n_arms
         nu2 = None if self.v is None else self.v ** 2
         mu_tilde = [arm.sample(self.rng, nu2)[1] for arm in self.arms]                      # [1.2]
-        return int(np.argmax(mu_tilde @ b))                                                 # [1.3]
+        return int(np.argmax(mu_tilde @ context))                                           # [1.3]
 
     def update(self, context, arm, reward):                                                 # [1.4]
         """Observe the reward that the arm paid in this context."""
         _whole("arm", arm, 0, self.n_arms - 1)
-        b, r = _array("context", context, (self.dim,), LARGEST), _array("reward", reward, ())
-        self.arms[arm].update(b, r)
+        context = _array("context", context, (self.dim,), LARGEST)
+        self.arms[arm].update(context, _array("reward", reward, ()))
         self.t += 1
 
 # Sec. 3, 1: representation ------------------------------------------------------------------------
@@ -186,7 +186,7 @@ def last_layer_activations(network, contexts):
             phi = network.features(_tensor(network, contexts)).double().numpy()
     except (RuntimeError, IndexError) as error:
         raise ValueError(f"context: expected what the network takes, but {error}") from error
-    return _array("context (its features; token ids are none)", phi, (len(phi), None), LARGEST)
+    return _array("context's features (token ids are none)", phi, (len(phi), None), LARGEST)
 
 def last_layer_weights(network):
     """LastLayerWeights(D), (N, g): `network.weights`, or those of its last nn.Linear."""
@@ -293,10 +293,10 @@ def match_covariance(E_new, s2, ridge=1e-3, floor=1e-2):
         """H_jk = rho 1[j=k] + sum_ab W_ab p_ja p_jb p_ka p_kb, W_ab = (x_a - x_b)/(w_a - w_b)."""
         return ridge * d + (p @ (W * ((p.T * d) @ p)) * p).sum(1)
 
-    def inverse(p, v):
-        """Of H with v_a v_b for W_ab, which is rho I + (p diag(v) p')^2, squared entry by entry."""
-        R, _ = dpotrf((p * v @ p.T) ** 2 + ridge * np.eye(n))
-        return LinearOperator((n, n), lambda d: dpotrs(R, d)[0], dtype=float)
+    def inverse(rows, v):
+        """Of H with v_a v_b for W_ab: rho I + (rows diag(v) rows')^2, squared entry by entry."""
+        chol, _ = dpotrf((rows * v @ rows.T) ** 2 + ridge * np.eye(n))
+        return LinearOperator((n, n), lambda d: dpotrs(chol, d)[0], dtype=float)
 
     H, M = LinearOperator((n, n), hessian, dtype=float), inverse(E, 1.0)
     y = M @ s2                                               # the solution if none is raised
@@ -307,8 +307,8 @@ def match_covariance(E_new, s2, ridge=1e-3, floor=1e-2):
             return K @ K.T + scale * floor * np.eye(len(V))
         far = np.abs(w - floor) + 1e-300
         W = np.add.outer(x - floor, x - floor) / np.add.outer(far, far)      # at a = b, too
-        M = inverse(p, (x > floor) @ W / max(sum(x > floor), 1)) if k == 2 else M    # now W settles
-        d, _ = cg(H, -gradient, rtol=0.05, M=M)  # Newton's step
+        M = inverse(p, (x > floor) @ W / max(sum(x > floor), 1)) if k == 2 else M    # W has settled
+        d, _ = cg(H, -gradient, rtol=0.05, M=M)  # inexact Newton step
         slope, step = gradient @ d, 1.0
         while (new := evaluate(y + step * d))[0] > theta + 1e-4 * step * slope + 1e-12 * abs(theta):
             step /= 2
@@ -319,7 +319,7 @@ def match_covariance(E_new, s2, ridge=1e-3, floor=1e-2):
 def likelihood_matching(left, E_old, E_new, weights, lam, match=match_covariance):
     """The paper's prior: (Phi0, mu0) of each arm i under the new features. Every prior is given the
     posteriors left[i] of what left the buffer, under the old features; E_old[i] and E_new[i], the
-    (n_i, g) features of what is in it; the last layer's weights (N, g); and lam, Phi0 = lam I."""
+    (n_i, g) features of what is in it; the last layer's weights (N, g); lam of the first prior."""
     priors = []
     for i, old in enumerate(left):
         s2 = old.variance(E_old[i])                          # phi_old' (Phi_old)^-1 phi_old
@@ -330,11 +330,11 @@ def likelihood_matching(left, E_old, E_new, weights, lam, match=match_covariance
     return priors
 
 def mean_prior(left, E_old, E_new, weights, lam):
-    """The paper's ablation "mu prior": only the mean is carried over, by the last layer."""
+    """The paper's ablation "mu prior": Phi0 starts anew in each phase, mu0 is the last layer."""
     return [(lam * np.eye(len(w)), w) for w in weights]
 
 def no_prior(left, E_old, E_new, weights, lam):
-    """The paper's ablation "no prior": each learning phase starts from the first prior."""
+    """The paper's ablation "no prior": Phi0 and mu0 start anew in each phase; a and b go on."""
     return [(lam * np.eye(len(w)), np.zeros(len(w))) for w in weights]
 
 def invertible_prior(E_old, E_new, mu_old, Phi_old):
@@ -355,8 +355,8 @@ class NeuralLinearTS:
         fits = hasattr(network, "features") and len(weights) == n_arms
         _check(fits, "network: expected features(x) and weights (n_arms, g), as nlts.MLP has")
         _whole("memory", n_arms if memory is None else memory, n_arms)
-        asked = memory is not None or prior is likelihood_matching
-        _check(asked, "prior: expected none with memory=None, where nothing is forgotten")
+        asked = callable(prior) and (memory is not None or prior is likelihood_matching)
+        _check(asked, "prior: expected a function, and none with memory=None: nothing is forgotten")
         self.config = Config(L=L, P=P, **hyper)
         self.prior, self.train = no_prior if memory is None else prior, train
         self.n_arms, self.t, self.rng = n_arms, 0, np.random.default_rng(seed)
@@ -394,7 +394,7 @@ class NeuralLinearTS:
             self.learn()
 
     def learn(self):
-        """Take the buffer out, carry over what is left, put it back. On failure nothing changes."""
+        """Take the buffer out, carry over what is left, put the buffer back; or change nothing."""
         _check(self.buffer.tuples, "learn: expected a tuple, there is nothing to learn from")
         contexts, r = zip(*[self.buffer.rows_of(i) for i in range(self.n_arms)], strict=True)
         network, rng = copy.deepcopy((self.network, self.rng))

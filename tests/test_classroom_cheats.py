@@ -11,8 +11,8 @@ import pytest
 from classroom_students import submission, text_of
 
 from classroom import handout, source
-from classroom.grading import Grader
-from classroom.runner import Limits, bubblewrap_works
+from classroom.grading import assignment_grader
+from classroom.sandbox import Limits, bubblewrap_works
 
 NEEDS_BUBBLEWRAP = pytest.mark.skipif(not bubblewrap_works(), reason="bubblewrap is not installed")
 ANSWER = "    return np.zeros(len(mu_old))\n"
@@ -266,7 +266,7 @@ OUTSIDE = {
 def grade():
     """Grades bodies of match_mean: {cheat: result}."""
     def run(bodies, sandbox, seconds=1.0):
-        grader = Grader("invertible", 9, sandbox, {"match_mean"})
+        grader = assignment_grader("invertible", 9, sandbox, {"match_mean"})
         grader.settings = {part: replace(setting, limits=Limits(seconds, memory=1.0))
                            for part, setting in grader.settings.items()}
         grader.tests = {part: tests[1:2] for part, tests in grader.tests.items()}   # one is enough
@@ -336,7 +336,7 @@ def test_cheats_outside_the_process_gain_nothing_and_change_nothing(grade, tmp_p
 
 def test_top_level_code_and_files_beside_it_gain_nothing():
     """Code on import, files that hide ours, and a stolen reference of the other function."""
-    grader = Grader("invertible", 9, "none")
+    grader = assignment_grader("invertible", 9, "none")
     steal = "\nimport builtins\nbuiltins.stolen = (match_mean, invertible_prior)\n"
     use = "def {0}(*a):\n    import builtins\n    for f in getattr(builtins, 'stolen', ()):\n" \
           "        if f.__code__ is not {0}.__code__:\n            try:\n" \
@@ -356,7 +356,7 @@ def test_top_level_code_and_files_beside_it_gain_nothing():
 
 def test_the_reference_of_the_graded_function_is_never_sent():
     for name in ("blr", "invertible"):
-        grader = Grader(name, 1)
+        grader = assignment_grader(name, 1)
         for part, setting in grader.settings.items():
             given = source.definitions(setting.given)
             assert source.is_blank(given[part.function])
@@ -375,5 +375,5 @@ def test_the_sandbox_shows_no_file_of_ours(grade):
     pids = [name for name in os.listdir("/proc") if name.isdigit()]
     raise ValueError(f"seen: {{seen}}, processes: {{len(pids)}}")
 """
-    words = grade({"looks": body}, "bwrap")["looks"].outcomes["match_mean"][0][1]
+    (((_, words),),) = grade({"looks": body}, "bwrap")["looks"].outcomes.values()
     assert "seen: []" in words and "processes: 2" in words, words

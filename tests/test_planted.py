@@ -32,18 +32,18 @@ NLTS = {
         "self.mu_hat + np.sqrt(nu2) * z", "self.mu_hat + nu2 * z",
         test_nlts.test_sampler_against_inverse_gamma_and_student_t),
     "precision for covariance": (
-        "z, _ = dtrtrs(self.R, rng.standard_normal(len(self.mu_hat)))",
-        "z = self.R.T @ rng.standard_normal(len(self.mu_hat))",
+        "z, _ = dtrtrs(self.chol, rng.standard_normal(len(self.mu_hat)))",
+        "z = self.chol.T @ rng.standard_normal(len(self.mu_hat))",
         test_nlts.test_known_noise_is_sampled_as_printed),
     "factor not transposed": (
-        "z, _ = dtrtrs(self.R, rng.standard_normal(len(self.mu_hat)))",
-        "z, _ = dtrtrs(self.R, rng.standard_normal(len(self.mu_hat)), trans=1)",
+        "z, _ = dtrtrs(self.chol, rng.standard_normal(len(self.mu_hat)))",
+        "z, _ = dtrtrs(self.chol, rng.standard_normal(len(self.mu_hat)), trans=1)",
         test_nlts.test_known_noise_is_sampled_as_printed),
     "gamma for inverse gamma": (
         "nu2 = self.b / rng.gamma(self.a)", "nu2 = rng.gamma(self.a) / self.b",
         test_nlts.test_sampler_against_inverse_gamma_and_student_t),
     "prior mean ignored": (
-        "dpotrs(self.R, self.Phi0 @ self.mu0 + self.f)", "dpotrs(self.R, self.f)",
+        "dpotrs(self.chol, self.Phi0 @ self.mu0 + self.f)", "dpotrs(self.chol, self.f)",
         test_nlts.test_sequential_is_batch_is_shuffled_is_printed),
     "b of the residuals after": (
         "self.b += max((r - E @ mu_before) @", "self.b += max((r - E @ self.mu_hat) @",
