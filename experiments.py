@@ -1,7 +1,7 @@
 """Every figure and table of the paper is one command; `python experiments.py` lists them.
 
 A command measures, tells what it found beside what the paper says, and draws. It writes its words,
-its numbers and its picture into figures/. Runs that are finished are never played again.
+its numbers and its picture into figures/. Runs in a file NAME.jsonl are not played again.
 """
 import os
 
@@ -92,9 +92,10 @@ WHEEL = [  # name in the results, algorithm, hyperparameters, variant of it in l
     ("neural-linear", "neural-linear", {}, None),
     ("both-priors", "both-priors", {}, None),
     ("carried", "carried", {}, None),
-    ("b⁰ = 0.06", "both-priors", {"b0": 0.06}, None),     # expects the noise that there is
-    ("twice", "both-priors", {}, "both-priors, counted twice in Φ⁰"),
-    ("both", "both-priors", {"b0": 0.06}, "both-priors, counted twice in Φ⁰"),
+    ("both-priors, b⁰ = 0.06", "both-priors", {"b0": 0.06}, None),    # the noise that there is
+    ("both-priors, twice", "both-priors", {}, "both-priors, counted twice in Φ⁰"),
+    ("both-priors, twice, b⁰ = 0.06", "both-priors", {"b0": 0.06},
+     "both-priors, counted twice in Φ⁰"),
 ]
 WHEEL_PHASES = {"L": 200, "P": 400}
 
@@ -110,6 +111,8 @@ def wheel(o):
                 module = "lab.ablation" if variant else "lab.agents"
                 tasks.append(make_task(o, "wheel", f"wheel {delta}", name, steps, module=module,
                                        recipe=variant or algorithm, **WHEEL_PHASES | hyper))
+    if not tasks:
+        sys.exit("wheel plays linear, neural-linear, both-priors and carried")
     lines = played(o, 50, tasks)
     shown = [make_task(o, "wheel", "wheel 0.5", name, steps, **WHEEL_PHASES)
              for name in ("linear", "both-priors")]
@@ -155,7 +158,7 @@ def parse(argv):
     parser.add_argument("--steps", type=int, help="steps a run (default: as in the paper)")
     parser.add_argument("--seed", type=int, default=0, help="another seed draws other runs")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes (one a core)")
-    parser.add_argument("--out", type=Path, help="folder (figures; with --quick figures/quick)")
+    parser.add_argument("--out", type=Path, help="folder (figures, figures/quick, figures/own)")
     parser.add_argument("--algorithms", nargs="+", metavar="NAME", default=[],
                         help="only these of " + ", ".join(ALGORITHMS))
     parser.add_argument("--datasets", nargs="+", metavar="NAME", default=[], help="only these")
@@ -170,8 +173,12 @@ def parse(argv):
         if getattr(o, name) is not None and getattr(o, name) < 1:
             parser.error(f"--{name}: expected at least 1, got {getattr(o, name)}")
     o.algorithms = chosen(parser, "--algorithms", o.algorithms, ALGORITHMS) or list(ALGORITHMS)
-    o.datasets = chosen(parser, "--datasets", o.datasets, paper.TABLE)
-    o.out = o.out or HERE / "figures" / ("quick" if o.quick else "")
+    known = dict.fromkeys([*paper.TABLE, *datasets.SOURCES])
+    o.datasets = chosen(parser, "--datasets", o.datasets, known)
+    if o.csv and o.command != "table":
+        parser.error("--csv: expected only with the command table")
+    folder = "quick" if o.quick else "own" if o.csv or o.datasets else ""
+    o.out = o.out or HERE / "figures" / folder
     return o
 
 

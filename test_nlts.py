@@ -350,6 +350,13 @@ def test_a_sentence_of_the_paper_has_7680_numbers(nlts):
     assert embedded.shape == (60, 128) and embedded.numel() == 7680
 
 
+def test_first_weights_are_small_by_the_number_of_inputs(nlts):
+    network = nlts.MLP(100, 4, hidden=500)
+    assert 0.095 < network.input.abs().max() <= 0.1 and 0.29 < network.weights.abs().max() <= 0.3
+    assert not network.bias.any()
+    assert (nlts.Config().lr, nlts.Config().L, nlts.Config().P) == (1e-3, 400, 800)
+
+
 def test_networks_leave_the_global_random_state_alone(nlts):
     before = torch.random.get_rng_state()
     for make in (lambda: nlts.MLP(3, 2, seed=4), lambda: nlts.TextCNN(9, 2, seed=4)):

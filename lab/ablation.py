@@ -23,7 +23,8 @@ METHODS = {"both-priors": "the paper's method", "carried": "ours"}
 # Other priors -------------------------------------------------------------------------------------
 
 def counted_twice(left, E_old, E_new, weights, lam, prior):
-    """The prior of everything, the buffer's rows included, which are then put back once more."""
+    """Phi_old of everything, the buffer's rows included, which are then put back once more. The
+    mean stays that of what left: a prior does not see the buffer's rewards."""
     everything = []
     for old, E in zip(left, E_old, strict=True):
         Phi = old.precision + E.T @ E

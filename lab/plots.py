@@ -3,7 +3,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 
-from matplotlib import pyplot, ticker  # noqa: E402  (after the choice of a backend without screen)
+from matplotlib import pyplot  # noqa: E402  (after the choice of a backend without screen)
 
 pyplot.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False,
                         "figure.constrained_layout.use": True, "figure.titlesize": 9})
@@ -33,16 +33,3 @@ def curve(axis, i, x, y, label, error=None, **options):
     """A line with error bars in the i-th style."""
     options = STYLES[i] | {"markersize": 4, "capsize": 2} | options
     axis.errorbar(x, y, error, label=label, **options)
-
-
-def loglog(axis):
-    """Plain numbers on both axes, at 1, 2, 5 of a decade if there are few; room for a legend."""
-    axis.set_xscale("log")
-    low, high = axis.get_ylim()
-    axis.set_ylim(low, high * (high / low) ** 0.3)
-    for side in (axis.xaxis, axis.yaxis):
-        low, high = side.get_view_interval()
-        side.set_major_locator(ticker.LogLocator(subs=(1, 2, 5) if high < 200 * low else (1,)))
-        side.set_major_formatter(ticker.StrMethodFormatter("{x:g}"))
-        side.set_minor_formatter(ticker.NullFormatter())
-    axis.legend(fontsize=8, loc="upper left")

@@ -1,4 +1,4 @@
-"""Agents to compare with: the best that any prior could do, and the textbook way of computing."""
+"""Agents to compare with: exact memory of the posterior, and the textbook way of computing."""
 import numpy as np
 
 import nlts

@@ -80,7 +80,7 @@ def verdict(difference, error, bound=0.0):
     """Whether a paired difference is above a bound: beyond one standard error, or unclear."""
     if difference - error > bound:
         return "supported"
-    if difference < bound and np.isfinite(error):
+    if difference + error < bound:
         return "not supported"
     return "unclear"                                  # as after a single run
 

@@ -145,8 +145,10 @@ def claims(rewards):
     for better, worse in TABLE:
         theirs = [d for d in paper.TABLE
                   if paper.number(d, better)[0] > paper.number(d, worse)[0]]
-        counts = (f"- {better} > {worse}: in the paper on {len(theirs)} of {len(paper.TABLE)}, "
-                  f"here on {above(rewards, better, worse)} of {len(rewards)}")
+        shared = len([d for d in theirs if d in rewards])
+        counts = (f"- {better} > {worse}: in the paper on {shared} of these {len(rewards)}, here "
+                  f"on {above(rewards, better, worse)} "
+                  f"({above(rewards, better, worse, errors=1)} beyond a standard error)")
         kinds = {"supported": [], "unclear": [], "not supported": []}
         for d, own in rewards.items():
             gain, error = paired(own[better], own[worse])
@@ -191,7 +193,7 @@ def goals_text(rewards):
     for d in [d for d in ("statlog", "epileptic") if d in rewards]:
         mean, sd = paper.number(d, "both-priors")
         ours = rewards[d]["both-priors"].mean()
-        goals.append(goal(f"both-priors on {name_of(d)}: the paper's number within its error",
+        goals.append(goal(f"both-priors on {name_of(d)}: the paper's number within its sd",
                           f"{mean:g} ± {sd:g}", f"{ours:.0f}", abs(ours - mean) <= sd))
     return text_table(GOALS, goals)
 

@@ -381,3 +381,10 @@ def test_a_cluster_gives_the_same_results_even_if_a_worker_dies(cluster, tmp_pat
     there = runs.execute(o, "table", tasks, 6)
     here = [runs.run_task(task | {"run": run}) for task in tasks for run in range(6)]
     assert without_seconds(there) == without_seconds(here)
+
+
+def test_linear_gets_an_intercept(tmp_path):
+    task = runs.make_task(options(tmp_path), "table", "statlog", "linear", 30) | {"run": 0}
+    problem, agent, _ = runs.make_run(task)
+    assert problem.contexts.shape == (30, 10) and agent.dim == 10
+    assert (problem.contexts[:, -1] == 1).all()
