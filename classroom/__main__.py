@@ -16,12 +16,13 @@ from pathlib import Path
 
 from . import handout, hunts, reports, source, submissions
 from .catalogue import ASSIGNMENTS
-from .contest import ContestGrader
-from .grading import Grader
-from .runner import bubblewrap_works
+from .grading import assignment_grader
+from .sandbox import bubblewrap_works
+from .testing import Unloadable
 
 WARNING = ("warning: no bubblewrap, so students' code runs as a plain process of yours: it can "
            "read and change your files. For strangers' code install it (Debian: bubblewrap).")
+ALL = [*ASSIGNMENTS, *hunts.BUGS]
 
 
 def list_all():
@@ -37,7 +38,10 @@ def make_grader(name, seed, sandbox):
     """The grader of an assignment or a hunt."""
     if name in hunts.BUGS:
         return hunts.HuntGrader(name, seed, sandbox)
-    return (ContestGrader if name == "prior" else Grader)(name, seed, sandbox)
+    if name != "prior":
+        return assignment_grader(name, seed, sandbox)
+    from .contest import ContestGrader  # needs data
+    return assignment_grader(name, seed, sandbox, kind=ContestGrader)
 
 
 def grade(o):
@@ -48,17 +52,16 @@ def grade(o):
     if sandbox == "none":
         print(WARNING, file=sys.stderr)
     seed = secrets.randbits(31) if o.seed is None else o.seed
-    out = Path(o.out)
-    out.mkdir(parents=True, exist_ok=True)
     grader = make_grader(o.name, seed, sandbox)
     grader.try_out()
     handed_in = submissions.read_all(o.submissions)
     results = grader.grade_all(handed_in, o.jobs)
+    out = Path(o.out)
     reports.write_all(out, o.name, grader, results, seed)
     given = hunts.with_bug(o.name) if o.name in hunts.BUGS else handout.sealed(o.name)
     alike = reports.similarity(handed_in, given)
-    reports.write_similarity(out / "similarity.csv", alike)
-    full = sum(grader.total(result) == grader.points for result in results)
+    reports.write_table(out / "similarity.csv", ("share", "submission", "other"), *alike)
+    full = sum(result.points == grader.points for result in results)
     print(f"{full} of {len(results)} with full marks, {len(alike)} pairs alike; seed {seed}, "
           f"sandbox {sandbox}. See {out}")
     return int(full < len(results))
@@ -68,15 +71,23 @@ def gradescope(name, out):
     """setup.sh, run_autograder and requirements.txt, with all that they use: zip the folder."""
     wanted = [*source.ROOT.glob("*.py"), source.ROOT / "requirements.txt"]
     for folder in ("classroom", "lab"):
-        wanted += [path for path in (source.ROOT / folder).rglob("*")
-                   if path.is_file() and path.suffix != ".pyc"]
+        wanted += [path for path in (source.ROOT / folder).rglob("*.*") if path.suffix != ".pyc"]
     files = {path.relative_to(source.ROOT).as_posix(): path.read_text(encoding="utf-8")
              for path in wanted}
     files["setup.sh"] = source.read_text("student", "setup.sh")
-    files["run_autograder"] = source.read_text("student", "run_autograder").format(name=name)
+    files["run_autograder"] = source.read_text("student", "run_autograder.sh").format(name=name)
     folder = handout.new_folder(out, files)
     (folder / "run_autograder").chmod(0o755)
     return folder
+
+
+MAKERS = {                                       # command: its names, and what it writes
+    "make": (ASSIGNMENTS, lambda o: handout.make(o.name, o.out)),
+    "release": (ASSIGNMENTS, lambda o: handout.new_folder(
+        o.out, {f"{o.name}.py": handout.solution(o.name)})),
+    "bug": (hunts.BUGS, lambda o: hunts.make_hunt(o.name, o.out)),
+    "gradescope": (ALL, lambda o: gradescope(o.name, o.out)),
+}
 
 
 def parse(arguments):
@@ -84,17 +95,13 @@ def parse(arguments):
     parser = argparse.ArgumentParser(prog="python -m classroom", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command")
-    for command, names in (("make", ASSIGNMENTS), ("release", ASSIGNMENTS), ("rubric", ASSIGNMENTS),
-                           ("bug", hunts.BUGS), ("gradescope", {**ASSIGNMENTS, **hunts.BUGS})):
+    for command, (names, _) in MAKERS.items():
         sub = commands.add_parser(command)
         sub.add_argument("name", choices=list(names))
-        if command != "rubric":
-            sub.add_argument("--out", required=True, help="a folder that is not there yet or empty")
-        if command == "make":
-            sub.add_argument("--released", nargs="*", default=[], metavar="NAME",
-                             help="assignments whose solutions are in the folder")
+        sub.add_argument("--out", required=True, help="a folder that is not there yet or empty")
+    commands.add_parser("rubric").add_argument("name", choices=list(ASSIGNMENTS))
     sub = commands.add_parser("grade")
-    sub.add_argument("name", choices=[*ASSIGNMENTS, *hunts.BUGS])
+    sub.add_argument("name", choices=ALL)
     sub.add_argument("submissions", nargs="+", help="files, folders, zips or notebooks")
     sub.add_argument("--out", required=True, help="the folder for grades.csv and reports")
     sub.add_argument("--sandbox", choices=("bwrap", "none"), help="by default bwrap where it works")
@@ -113,15 +120,9 @@ def main(arguments=None):
             return grade(o)
         elif o.command == "rubric":
             print(source.read_text("rubrics", f"{o.name}.md"))
-        elif o.command == "make":
-            print(f"wrote {handout.make(o.name, o.out, o.released)}")
-        elif o.command == "release":
-            files = {f"{o.name}.py": handout.solution(o.name)}
-            print(f"wrote {handout.new_folder(o.out, files)}")
         else:
-            make = hunts.make_hunt if o.command == "bug" else gradescope
-            print(f"wrote {make(o.name, o.out)}")
-    except (OSError, ValueError) as error:
+            print(f"wrote {MAKERS[o.command][1](o)}")
+    except (OSError, ValueError, Unloadable) as error:
         parser.error(str(error))
     return 0
 

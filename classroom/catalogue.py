@@ -29,41 +29,27 @@ class Assignment:
     goal: str
     reads: str
     seconds: float
-    parts: tuple
-    extra: str | None
-    asks: dict = field(compare=False)            # {function: what its docstring adds in a handout}
+    required: dict                               # {function: hours}
+    optional: dict = field(default_factory=dict)
+    asks: dict = field(default_factory=dict)     # {function: what its docstring adds in a handout}
+    extra: str | None = None                     # a file of functions that are not in nlts.py
 
     @property
-    def functions(self):
-        return [part.function for part in self.parts]
+    def parts(self):
+        needed = [Part(function, hours) for function, hours in self.required.items()]
+        return needed + [Part(function, hours, True) for function, hours in self.optional.items()]
 
     @property
     def hours(self):
-        return sum(part.hours for part in self.parts if not part.optional)
+        return sum(self.required.values())
 
 
-def read_catalogue():
-    """{name: Assignment} in the order of the course."""
-    tables = tomllib.loads(Path(__file__).with_name("catalogue.toml").read_text(encoding="utf-8"))
-    found = {}
-    for name, table in tables.items():
-        parts = [Part(function, hours) for function, hours in table["parts"].items()]
-        optional = table.get("optional", {})
-        parts += [Part(function, hours, True) for function, hours in optional.items()]
-        found[name] = Assignment(table["goal"], table["reads"], table["seconds"], tuple(parts),
-                                 table.get("extra"), table.get("asks", {}))
-    return found
-
-
-ASSIGNMENTS = read_catalogue()
-
-
-def home_of(function):
-    """The name of the assignment that a function belongs to."""
-    return next(name for name, a in ASSIGNMENTS.items() if function in a.functions)
+TABLES = tomllib.loads(Path(__file__).with_name("catalogue.toml").read_text(encoding="utf-8"))
+ASSIGNMENTS = {name: Assignment(**table) for name, table in TABLES.items()}
+HOME = {part.function: name for name, a in ASSIGNMENTS.items() for part in a.parts}
 
 
 def sealed_while(name):
     """The functions of later assignments: blank while this one is worked on."""
-    later = list(ASSIGNMENTS)[list(ASSIGNMENTS).index(name) + 1:]
-    return [function for other in later for function in ASSIGNMENTS[other].functions]
+    order = list(ASSIGNMENTS)
+    return [function for function in HOME if order.index(HOME[function]) > order.index(name)]

@@ -3,11 +3,11 @@ import json
 from pathlib import Path
 
 from . import arena, source
-from .catalogue import ASSIGNMENTS
+from .catalogue import ASSIGNMENTS, HOME
 from .grading import build_tests
 
 CHECK_SEED = 20190124                            # the grader draws another
-SHARED = ("worker.py", "runner.py", "compare.py", "testing.py", "source.py")
+SHARED = ("worker.py", "sandbox.py", "testing.py", "source.py")
 
 
 def new_folder(out, files):
@@ -20,10 +20,6 @@ def new_folder(out, files):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     return out
-
-
-def requirements():
-    return (source.ROOT / "requirements.txt").read_text(encoding="utf-8")
 
 
 def readme(name):
@@ -39,54 +35,46 @@ def readme(name):
         body=source.read_text("handouts", f"{name}.md"))
 
 
-def sealed(name, released=()):
-    """nlts.py with the functions of all assignments blank, but for the released ones."""
-    closed = [function for other in ASSIGNMENTS if other == name or other not in released
-              for function in ASSIGNMENTS[other].functions]
+def sealed(name):
+    """nlts.py with the functions of all assignments blank, for this one."""
     a = ASSIGNMENTS[name]
-    return source.blank(source.read_reference(a.extra), closed, a.asks)
+    return source.blank(source.read_reference(a.extra), HOME, a.asks)
 
 
 def solution(name):
     """nlts.py with the functions of one assignment written, and no others."""
-    others = [function for other in ASSIGNMENTS if other != name
-              for function in ASSIGNMENTS[other].functions]
+    others = [function for function in HOME if HOME[function] != name]
     return source.blank(source.read_reference(ASSIGNMENTS[name].extra), others)
 
 
-def saved_tests(name):
-    """The tests of check.py, with the reference's answers."""
-    a = ASSIGNMENTS[name]
-    reference = source.load(source.read_reference(a.extra), "nlts_reference")
-    parts = {}
-    for part in a.parts:
-        tests = build_tests(part.function, reference, CHECK_SEED)
-        parts[part.marker] = {"function": part.function,
-                              "tests": [(t.title, t.steps, t.expected) for t in tests]}
-    return json.dumps({"seconds": a.seconds, "parts": parts})
-
-
-def make(name, out, released=()):
-    """The folder of an assignment; `released`: others whose solutions are in it."""
-    unknown = [other for other in released if other not in ASSIGNMENTS or other == name]
-    if unknown:
-        raise ValueError(f"--released: expected names of other assignments, got {unknown[0]}")
-    parts = ASSIGNMENTS[name].parts
+def checked(parts, text, given, module, seconds):
+    """The files that a folder checks itself with; module answers the tests of these parts."""
+    saved = {part.marker: {"function": part.function,
+                           "tests": build_tests(part.function, module, CHECK_SEED)}
+             for part in parts}
     markers = "".join(f'    "{part.marker}: {part.function}",\n' for part in parts)
     files = {
-        "nlts.py": sealed(name, released), "README.md": readme(name), "answers.md": "# Answers\n",
-        "requirements.txt": requirements(),
+        "nlts.py": text, "answers.md": "# Answers\n", "checks/__init__.py": "",
+        "requirements.txt": (source.ROOT / "requirements.txt").read_text(encoding="utf-8"),
         "check.py": source.read_text("student", "check.py"),
-        "test_steps.py": source.read_text("student", "steps.py"),
-        "pyproject.toml": f"[tool.pytest.ini_options]\nmarkers = [\n{markers}]\n",
-        "checks/__init__.py": "", "checks/given.txt": sealed(name),
-        "checks/tests.json": saved_tests(name),
-        "solutions/README.md": "Solutions of other parts go here when they are released.\n"}
-    files |= {f"checks/{file}": source.read_text(file) for file in SHARED}
-    files |= {f"solutions/{other}.py": solution(other) for other in released}
-    if name == "prior":
-        files |= {"checks/arena.py": source.read_text("arena.py")}
-    folder = new_folder(out, files)
-    if name == "prior":
-        arena.save(folder / "checks" / "arena.npz", CHECK_SEED)
+        "pyproject.toml": '[tool.pytest.ini_options]\npython_files = ["check.py"]\n'
+                          f"markers = [\n{markers}]\n",
+        "checks/given.txt": given,
+        "checks/tests.json": json.dumps({"seconds": seconds, "parts": saved})}
+    return files | {f"checks/{file}": source.read_text(file) for file in SHARED}
+
+
+def make(name, out):
+    """The folder of an assignment."""
+    a, text = ASSIGNMENTS[name], sealed(name)
+    module = source.load(source.read_reference(a.extra), "nlts_reference")
+    files = checked(a.parts, text, text, module, a.seconds)
+    files |= {"README.md": readme(name),
+              "solutions/README.md": "Solutions of other parts go here when they are released.\n"}
+    if name != "prior":
+        return new_folder(out, files)
+    from .contest import all_baselines, draw_problems  # needs data
+    folder = new_folder(out, files | {"checks/arena.py": source.read_text("arena.py")})
+    problems = draw_problems(CHECK_SEED)
+    arena.save(folder / "checks" / "arena.npz", problems, all_baselines(problems))
     return folder

@@ -1,24 +1,25 @@
 """Bug hunts: nlts.py with one wrong line, and the grading of who mends it and writes a test."""
 import ast
-import json
 import secrets
 import tomllib
+from dataclasses import replace
 
 from . import source
-from .catalogue import Part, home_of, sealed_while
+from .catalogue import HOME, Part, sealed_while
 from .grading import Grader, build_tests
-from .handout import new_folder, requirements
-from .runner import Broken, Limits
-from .student import symptoms
-from .testing import Setting, Unloadable, close, roots_of
+from .handout import CHECK_SEED, checked, new_folder
+from .sandbox import Broken
+from .testing import Unloadable, judge
+from .worker import Stage
 
 ROUNDS = 2                 # runs of a student's test on the bug, and as many on the right program
 BUGS = tomllib.loads(source.read_text("hunts.toml"))
+TITLE = "test_bug.py fails on the bug and passes on the right program"
 
 
 def right_source(name):
-    """The program of a hunt before the bug: plain layout, later parts sealed."""
-    closed = sealed_while(home_of(BUGS[name]["function"]))
+    """The program of a hunt before the bug: no comments, later parts sealed."""
+    closed = sealed_while(HOME[BUGS[name]["function"]])
     return source.plain(source.blank(source.read_reference(), closed))
 
 
@@ -28,42 +29,27 @@ def with_bug(name):
     where = source.span(source.definitions(text)[bug["function"]])
     lines = text.split("\n")
     inside = "\n".join(lines[where])
-    found = inside.count(bug["right"])
-    if found != 1:
-        raise ValueError(f"{name}: expected its line once in {bug['function']}, found {found}")
+    if inside.count(bug["right"]) != 1:
+        raise ValueError(f"{name}: expected its line once in {bug['function']}")
     lines[where] = inside.replace(bug["right"], bug["wrong"]).split("\n")
-    return source.plain("\n".join(lines))                        # laid out again
+    return "\n".join(lines)
+
+
+def symptom(name, wrong):
+    """(title, words) of what our experiments find wrong with a program."""
+    right = source.load(right_source(name), "nlts_right")
+    tests = build_tests(f"symptom_{HOME[BUGS[name]['function']]}", right, CHECK_SEED)
+    told = [judge(test.steps, Stage(wrong).run(test.steps), test.expected) for test in tests]
+    return [(test.title, words) for test, words in zip(tests, told, strict=True) if words]
 
 
 def make_hunt(name, out):
     """The folder of a hunt. Neither the bug's name nor the right line is in it."""
-    part = home_of(BUGS[name]["function"])
-    experiment = symptoms.EXPERIMENTS[part]
-    text = with_bug(name)
-    expected = experiment(source.load(right_source(name), "nlts_right"))
-    actual = experiment(source.load(text, "nlts_wrong"))
-    out = new_folder(out, {
-        "nlts.py": text, "requirements.txt": requirements(), "answers.md": "# Answers\n",
-        "README.md": source.read_text("student", "hunt.md").format(symptom=BUGS[name]["symptom"]),
-        "symptom.txt": symptoms.table(expected, actual) + "\n",
-        "symptom.json": json.dumps({"part": part, "expected": expected}, indent=1),
-        "symptoms.py": source.read_text("student", "symptoms.py")})
-    picture(expected, actual, out / "symptom.png")
-    return out
-
-
-def picture(expected, actual, path):
-    """A panel for each result of an experiment."""
-    from matplotlib.figure import Figure
-    figure = Figure(figsize=(5 * len(expected), 3.6), layout="constrained")
-    axes = figure.subplots(1, len(expected), squeeze=False)[0]
-    for axis, title in zip(axes, expected, strict=True):
-        axis.plot(*zip(*expected[title], strict=True), label="expected", linewidth=3, alpha=0.5)
-        axis.plot(*zip(*actual[title], strict=True), label="this program", marker=".")
-        axis.set_title(title.rpartition(", by ")[0], fontsize=8)
-        axis.set_xlabel(title.rpartition(", by ")[2])
-        axis.legend(fontsize=8)
-    figure.savefig(path, dpi=120)
+    text, experiment = with_bug(name), Part(f"symptom_{HOME[BUGS[name]['function']]}", 0.5)
+    right, wrong = source.load(right_source(name), "nlts_right"), source.load(text, "nlts_wrong")
+    seen = "".join(f"- {title}: {words}\n" for title, words in symptom(name, wrong))
+    page = source.read_text("student", "hunt.md").format(symptom=BUGS[name]["symptom"], seen=seen)
+    return new_folder(out, checked([experiment], text, "", right, 30.0) | {"README.md": page})
 
 
 def disguised(text):
@@ -80,57 +66,46 @@ class HuntGrader(Grader):
     """Grades the mended function, and the student's test on the bug and on the right program."""
 
     def __init__(self, name, seed, sandbox="none"):
-        function, text = BUGS[name]["function"], right_source(name)
-        tests = build_tests(function, source.load(text, "nlts_reference"), seed)
-        self.mended, self.test = Part(function, 0.5), Part("test_bug", 0.5)
-        self.parts, self.reference = [self.mended, self.test], text
-        self.tests = {self.mended: tests}
+        text, mended = right_source(name), Part(BUGS[name]["function"], 0.5)
+        super().__init__(text, [mended], [], seed, sandbox, seconds=30.0)
+        self.test = Part("test_bug", 0.5)
+        self.parts.append(self.test)
+        self.setting = self.settings[mended]
         self.versions = {True: with_bug(name), False: text}
-        self.settings = {self.mended: Setting(
-            source.blank(text, [function]), (function,), roots_of(function, tests),
-            Limits(30.0), sandbox, source.secrets())}
 
-    def titles(self, part):
+    def grade_part(self, part, result):
         if part is self.test:
-            return ["test_bug.py fails on the bug and passes on the right program"]
-        return super().titles(part)
+            return [(TITLE, self.grade_test(result))]
+        return super().grade_part(part, result)
 
-    def grade_part(self, submission, part, result):
-        if part is self.test:
-            return [(self.titles(part)[0], self.grade_test(submission, result))]
-        return super().grade_part(submission, part, result)
-
-    def grade_test(self, submission, result):
+    def grade_test(self, result):
         """None if the test tells both programs apart, every time and in any order; else words."""
-        text = submission.read("test_bug.py")
+        text = result.submission.read("test_bug.py")
         if text is None:
-            return f"there is no test_bug.py beside {submission.main}"
+            return f"there is no test_bug.py beside {result.submission.main}"
+        files = dict(result.submission.files)
+        files.pop(result.submission.main)                        # it is not what is tested
         runs = [True, False] * ROUNDS
         secrets.SystemRandom().shuffle(runs)
         for has_bug in runs:
             try:
-                count = self.run_test(submission, text, has_bug, result)
+                code = self.run_test(text, has_bug, files)
             except (Broken, Unloadable) as error:
                 return str(error)
-            passed, failed, errors = (count.get(key) for key in ("passed", "failed", "errors"))
-            if errors != 0 or not isinstance(passed, int) or not isinstance(failed, int):
+            if code not in (0, 1):
                 return "pytest cannot run it"
-            if has_bug and not failed:
-                return "it passes on the program with the bug"
-            if not has_bug and (failed or not passed):
-                return "it fails on the right program"
+            if has_bug != bool(code):
+                return f"it {'fails on the right program' if code else 'passes on the bug'}"
         return None
 
-    def run_test(self, submission, text, has_bug, result):
-        """How many tests of the student's file passed and failed on one of the programs."""
+    def run_test(self, text, has_bug, files):
+        """pytest's exit code for the student's tests on one of the programs."""
         program = disguised(self.versions[has_bug])
         names = {name.partition(".")[0] for name in source.definitions(program)}
-        roots = tuple(sorted(name for name in names if name in text))
-        first = self.settings[self.mended]
-        setting = Setting(program, (), roots, first.limits, first.sandbox, first.hidden)
-        files = {name: data for name, data in submission.files.items() if name != submission.main}
+        roots = tuple(name for name in names if name in text)
+        setting = replace(self.setting, given=program, own=(), roots=roots)
         worker = setting.start(files, "nlts.py", "")
         try:
-            return worker.ask({"test": text})
+            return worker.ask({"test": text}).get("exit")
         finally:
-            close(worker, result.log)
+            worker.close()

@@ -9,85 +9,67 @@ ALIKE = 0.6                # share of short pieces of code in common that is wor
 PIECE = 8                  # tokens in a piece
 
 
-def file_name(identity):
-    """A submission's id as a file name."""
-    return re.sub(r"[^\w.() -]", "_", identity)
+def printable(text):
+    """A line of text without control characters."""
+    return "".join(c if c.isprintable() else "?" for c in text)
 
 
-def report(name, grader, result, seed):
+def told(outcomes):
+    """A line for each test, right or wrong."""
+    return [f"right: {title}" if words is None else f"**wrong**: {title}. {printable(words)}"
+            for title, words in outcomes]
+
+
+def report(name, of, result, seed):
     """The report of one submission, in Markdown."""
-    lines = [f"# {name}: {result.id}", "",
-             f"{grader.total(result):g} of {grader.points:g} points "
-             f"(seed {seed}, sha256 of the file {result.digest}...)"]
-    if result.problem:
-        lines += ["", f"**{result.problem}**"]
-    for part in grader.parts:
+    lines = [f"# {name}: {result.id}", "", f"{result.points:g} of {of:g} points (seed {seed})", "",
+             f"{printable(result.problem)}"]
+    for part, outcomes in result.outcomes.items():
         optional = " (optional, not counted)" if part.optional else ""
-        points = f"{result.scores[part.marker]:g} of {part.points:g}"
+        points = f"{result.scores[part]:g} of {part.points:g}"
         lines += ["", f"## {part.function}: {points}{optional}", ""]
-        for title, words in result.outcomes[part.marker]:
-            lines.append(f"- right: {title}" if words is None else f"- **wrong**: {title}  ")
-            if words is not None:
-                lines.append("  " + printable(words))
-    for name, share in result.rank.items():
-        lines += ["", f"Won back on {name}: {share:.0%}"]
+        lines += [f"- {line}" for line in told(outcomes)]
+    lines += [f"\nWon back on {name}: {share:.0%}" for name, share in result.rank.items()]
     return "\n".join(lines) + "\n"
 
 
-def printable(text):
-    """A line of text without control characters."""
-    return "".join(c if c.isprintable() else "?" for c in str(text))
+def gradescope(result):
+    """The content of Gradescope's results.json; optional parts are told, and not counted."""
+    tests = [{"name": part.function, "score": 0 if part.optional else result.scores[part],
+              "max_score": 0 if part.optional else part.points, "output": "\n".join(told(outcomes))}
+             for part, outcomes in result.outcomes.items()]
+    return {"score": result.points, "output": printable(result.problem), "tests": tests}
 
 
-def gradescope(grader, result):
-    """The content of Gradescope's results.json."""
-    tests = []
-    for part in grader.parts:
-        outcomes = result.outcomes[part.marker]
-        told = [f"{'right' if words is None else 'wrong'}: {title}. {printable(words or '')}"
-                for title, words in outcomes]
-        worth = 0 if part.optional else part.points
-        score = 0 if part.optional else result.scores[part.marker]
-        tests.append({"name": part.function, "score": score, "max_score": worth,
-                      "output": "\n".join(told)})
-    return {"score": grader.total(result), "output": printable(result.problem), "tests": tests}
+def write_table(path, *rows):
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(rows)
 
 
 def write_all(out, name, grader, results, seed):
-    """grades.csv, and in folders reports, Gradescope's results, printed output, written answers."""
-    for folder in ("reports", "gradescope", "printed", "answers"):
+    """grades.csv, and in folders reports, Gradescope's results, written answers."""
+    for folder in ("reports", "gradescope", "answers"):
         (out / folder).mkdir(parents=True, exist_ok=True)
-    with open(out / "grades.csv", "w", newline="", encoding="utf-8") as file:
-        table = csv.writer(file)
-        table.writerow(["submission", "points", "of", *(part.marker for part in grader.parts)])
-        for result in results:
-            scores = [result.scores[part.marker] for part in grader.parts]
-            table.writerow([result.id, grader.total(result), grader.points, *scores])
-    listed = ["# Written answers", "", "They are no part of the points.", ""]
-    for result in results:
-        key = file_name(result.id)
-        (out / "reports" / f"{key}.md").write_text(report(name, grader, result, seed), "utf-8")
-        text = json.dumps(gradescope(grader, result), indent=1)
-        (out / "gradescope" / f"{key}.json").write_text(text, "utf-8")
-        if printed := "".join(result.log):
-            (out / "printed" / f"{key}.txt").write_text(printed, "utf-8", errors="replace")
-        for file, data in result.written.items():
-            (out / "answers" / f"{key} {file}").write_bytes(data)
-        listed.append(f"- {result.id}: {', '.join(sorted(result.written)) or 'none'}")
-    ranked = [result for result in results if result.rank]
+    head = ["submission", "points", "of", *(part.marker for part in grader.parts)]
+    write_table(out / "grades.csv", head, *(
+        [one.id, one.points, grader.points, *one.scores.values()] for one in results))
+    ranked = [one for one in results if one.rank]
     if ranked:
-        write_ranking(out / "ranking.csv", ranked)
+        rows = [(one.id, sum(one.rank.values()) / len(one.rank), *one.rank.values())
+                for one in ranked]
+        write_table(out / "ranking.csv", ["submission", "won back", *ranked[0].rank],
+                    *sorted(rows, key=lambda row: -row[1]))
+    listed = ["# Written answers", "", "They are no part of the points.", ""]
+    for one in results:
+        key, written = re.sub(r"[^\w.() -]", "_", one.id), one.submission.written()
+        text = report(name, grader.points, one, seed)
+        (out / "reports" / f"{key}.md").write_text(text, "utf-8", errors="replace")
+        text = json.dumps(gradescope(one), indent=1)
+        (out / "gradescope" / f"{key}.json").write_text(text, "utf-8")
+        for file, data in written.items():
+            (out / "answers" / f"{key} {file}").write_bytes(data)
+        listed.append(f"- {one.id}: {', '.join(sorted(written)) or 'none'}")
     (out / "answers.md").write_text("\n".join(listed) + "\n", "utf-8")
-
-
-def write_ranking(path, results):
-    """The open assignment: the share of the lost reward that was won back, best first."""
-    rows = [(result.id, sum(result.rank.values()) / len(result.rank), *result.rank.values())
-            for result in results]
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        table = csv.writer(file)
-        table.writerow(["submission", "won back", *results[0].rank])
-        table.writerows(sorted(rows, key=lambda row: -row[1]))
 
 
 # Similarity ---------------------------------------------------------------------------------------
@@ -95,15 +77,10 @@ def write_ranking(path, results):
 def pieces(text):
     """The short pieces of a program, whatever its names, numbers, comments and layout are."""
     text = re.sub(r'#[^\n]*|""".*?"""', " ", text, flags=re.DOTALL)
-    tokens = re.findall(r"[^\W\d]\w*|\d[\w.]*|\S", text)
     plain = []
-    for token in tokens:
-        if token[0].isdigit():
-            plain.append("0")
-        elif token.isidentifier() and not keyword.iskeyword(token):
-            plain.append("x")
-        else:
-            plain.append(token)
+    for token in re.findall(r"[^\W\d]\w*|\d[\w.]*|\S", text):
+        own = token.isidentifier() and not keyword.iskeyword(token)
+        plain.append("x" if own else "0" if token[0].isdigit() else token)
     return {tuple(plain[i:i + PIECE]) for i in range(len(plain) - PIECE + 1)}
 
 
@@ -118,8 +95,3 @@ def similarity(submissions, handout):
         if share >= ALIKE:
             pairs.append((round(share, 2), one, other))
     return sorted(pairs, reverse=True)
-
-
-def write_similarity(path, pairs):
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([("share", "submission", "other"), *pairs])

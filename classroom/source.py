@@ -1,9 +1,11 @@
 """Texts of nlts.py: with blanks, with solutions put in, without comments, as a module."""
 import ast
-import site
+import io
 import sys
 import textwrap
+import tokenize
 import types
+from functools import cache
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -20,17 +22,7 @@ def read_reference(extra=None):
     source = (ROOT / "nlts.py").read_text(encoding="utf-8")
     if extra is None:
         return source
-    lines = read_text("student", extra).split("\n")[1:]                      # no docstring
-    body = [line for line in lines if not line.startswith(("import ", "from "))]
-    return source + "\n\n" + "\n".join(body).strip("\n") + "\n"
-
-
-def secrets():
-    """What a student's process must not see: this project, and installed copies of nlts."""
-    copies = []
-    for folder in map(Path, [*site.getsitepackages(), site.getusersitepackages()]):
-        copies += [*folder.glob("nlts.py"), *folder.glob("__pycache__/nlts.*")]
-    return (ROOT, *copies)
+    return source + "\n\n" + read_text("student", extra).partition("\n")[2]
 
 
 def load(source, name):
@@ -40,6 +32,7 @@ def load(source, name):
     return module
 
 
+@cache
 def definitions(source):
     """{qualified name: node} of the functions of a module and the methods of its classes."""
     found = {}
@@ -69,20 +62,19 @@ def blank(source, names, asks=None):
     asks: {function: text}, added to docstrings.
     """
     lines, found = source.split("\n"), definitions(source)
-    wanted = [name for name in set(names) if name in found]
-    for name in sorted(wanted, key=lambda name: -found[name].lineno):
-        node = found[name]
-        first = node.body[0]
-        signature = lines[span(node).start:first.lineno - 1]
-        signature = [line.partition("  #")[0].rstrip() for line in signature]
-        documented = ast.get_docstring(node) is not None
-        docstring = lines[first.lineno - 1:first.end_lineno] if documented else []
+    for name in sorted({*names} & {*found}, key=lambda name: -found[name].lineno):
+        node, first = found[name], found[name].body[0]
         indent = " " * first.col_offset
-        if asks and name in asks and documented:
-            more = textwrap.wrap(asks[name], 100, initial_indent=indent, subsequent_indent=indent)
-            docstring[-1] = docstring[-1].rstrip().removesuffix('"""')
-            docstring = [*docstring, "", *more, f'{indent}"""']
-        lines[span(node)] = [*signature, *docstring, f"{indent}raise NotImplementedError"]
+        signature = lines[span(node).start:first.lineno - 1]
+        body = [line.partition("  #")[0].rstrip() for line in signature]
+        if ast.get_docstring(node):
+            body += lines[first.lineno - 1:first.end_lineno]
+            if asks and name in asks:
+                more = textwrap.fill(asks[name], 100, initial_indent=indent,
+                                     subsequent_indent=indent)
+                body[-1] = body[-1].rstrip().removesuffix('"""')
+                body += ["", more, f'{indent}"""']
+        lines[span(node)] = [*body, f"{indent}raise NotImplementedError"]
     return "\n".join(lines)
 
 
@@ -96,25 +88,26 @@ def fill(source, solution):
 
 
 def plain(source):
-    """The source in one plain layout, without comments and without formulas in docstrings.
-
-    Then neither a comment nor the layout nor a docstring tells where a line was changed.
+    """The source without comments, and without formulas in docstrings: they tell no line's secret.
     """
-    tree = ast.parse(source)
-    for node in ast.walk(tree):
-        documented = isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))
-        if documented and ast.get_docstring(node):
-            words = without_formulas(ast.get_docstring(node))
-            node.body[:1] = [ast.Expr(ast.Constant(words))] if words else []
-    text = ast.unparse(ast.fix_missing_locations(tree))
-    return text.replace("\nclass ", "\n\nclass ").replace("\ndef ", "\n\ndef ") + "\n"
+    lines = source.split("\n")
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            row, column = token.start
+            lines[row - 1] = lines[row - 1][:column].rstrip() or None
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, documented)]
+    nodes = [node for node in nodes if ast.get_docstring(node)]
+    for first in sorted((node.body[0] for node in nodes), key=lambda first: -first.lineno):
+        indent = " " * first.col_offset
+        words = without_formulas(first.value.value)
+        text = textwrap.indent(f'"""{words}"""', indent).split("\n") if words else []
+        lines[first.lineno - 1:first.end_lineno] = text
+    return "\n".join(line for line in lines if line is not None)
 
 
 def without_formulas(text):
-    """The sentences of a docstring that state no formula."""
-    paragraphs = []
-    for paragraph in text.split("\n\n"):
-        sentences = " ".join(paragraph.split()).split(". ")
-        kept = [sentence for sentence in sentences if not set(sentence) & set("=^~@")]
-        paragraphs.append(textwrap.fill(". ".join(kept), 90))
-    return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
+    """The sentences of a docstring's first paragraph that state no formula."""
+    sentences = " ".join(text.partition("\n\n")[0].split()).split(". ")
+    kept = [sentence for sentence in sentences if not set(sentence) & set("=^~@")]
+    return textwrap.fill(". ".join(kept), 85)

@@ -13,14 +13,16 @@ from pathlib import Path, PurePosixPath
 
 MOST_FILES, MOST_BYTES, MOST_SOURCE = 500, 20 * 2 ** 20, 2 ** 20
 SKIPPED = {"__MACOSX", "__pycache__", "checks", "solutions", "node_modules", "venv"}
+OURS = ("test_", "check.py", "symptom")
 WRITTEN = ("answers.md", "answers.txt", "answers.pdf", "answers.tex")
+UNREADABLE = (OSError, ValueError, zipfile.BadZipFile, NotImplementedError, RuntimeError)
 
 
 @dataclass
 class Submission:
     """One student's files, and the text that is graded, or why there is none."""
     id: str
-    files: dict = field(default_factory=dict)
+    files: dict = field(default_factory=dict)    # {path: bytes}
     main: str = ""                               # the file that is graded
     source: str = ""
     problem: str = ""
@@ -37,68 +39,54 @@ class Submission:
                 and data.strip() not in (b"", b"# Answers")}             # as it was handed out
 
 
-def wanted(path):
-    """Whether a file can be a student's own work."""
-    return not any(part in SKIPPED or part.startswith(".") for part in PurePosixPath(path).parts)
+def entries(path):
+    """(name, size, read) of the plain files in a folder or zip; links are not followed."""
+    if isinstance(path, zipfile.ZipFile):
+        for info in path.infolist():
+            if not info.is_dir() and not stat.S_ISLNK(info.external_attr >> 16):
+                yield info.filename, info.file_size, lambda info=info: path.read(info)
+        return
+    for root, folders, names in os.walk(path):
+        folders.sort()
+        for file in (Path(root, name) for name in sorted(names)):
+            if stat.S_ISREG(file.lstat().st_mode):
+                yield file.relative_to(path).as_posix(), file.lstat().st_size, file.read_bytes
 
 
-def files_of_folder(folder):
-    """{relative path: bytes} of the plain files in a folder; links are not followed."""
-    files, size = {}, 0
-    for root, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if wanted(name))
-        for name in sorted(names):
-            path = Path(root) / name
-            info = path.lstat()
-            if not stat.S_ISREG(info.st_mode) or not wanted(name):
-                continue
-            size += info.st_size
-            if len(files) < MOST_FILES and size <= MOST_BYTES:
-                files[path.relative_to(folder).as_posix()] = path.read_bytes()
-    return files
-
-
-def files_of_zip(data):
-    """{path: bytes} of the files in a zip, as far as they are not too many or too large."""
-    files, size = {}, 0
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        for info in archive.infolist():
-            size += info.file_size
-            if info.is_dir() or not wanted(info.filename) or stat.S_ISLNK(info.external_attr >> 16):
-                continue
-            if len(files) < MOST_FILES and size <= MOST_BYTES:
-                files[info.filename] = archive.read(info)
-    return files
-
-
-def unpacked(files, depth=2):
-    """The files, with those of zips among them in folders of the zips' names."""
-    result = {}
-    for name, data in files.items():
+def collect(path, depth=2):
+    """{name: bytes} of students' own files, as far as they are few and small; zips are opened."""
+    files, total = {}, 0
+    for name, size, read in entries(path):
+        if any(part in SKIPPED or part.startswith(".") for part in PurePosixPath(name).parts):
+            continue
+        total += size
+        if len(files) == MOST_FILES or total > MOST_BYTES:
+            break
         if depth and name.lower().endswith(".zip"):
-            inside = unpacked(files_of_zip(data), depth - 1)
-            result |= {f"{name[:-4]}/{path}": inner for path, inner in inside.items()}
+            inside = collect(zipfile.ZipFile(io.BytesIO(read())), depth - 1)
+            files |= {f"{name[:-4]}/{inner}": data for inner, data in inside.items()}
         else:
-            result[name] = data
-    return result
+            files[name] = read()
+    return files
 
 
 def mains(files):
     """The files to grade: nlts.py, or the one program or notebook that there is."""
-    named = [name for name in files if PurePosixPath(name).name.lower() == "nlts.py"]
-    if named:
-        depth = min(len(PurePosixPath(name).parts) for name in named)
-        return [name for name in named if len(PurePosixPath(name).parts) == depth]
-    programs = [name for name in files if name.lower().endswith(".py")]
-    programs = [name for name in programs
-                if not PurePosixPath(name).name.startswith(("test_", "check.py", "symptom"))]
-    notebooks = [name for name in files if name.lower().endswith(".ipynb")]
-    return next((found for found in (programs, notebooks) if len(found) == 1), [])
+    paths = [PurePosixPath(name) for name in files]
+    found = [path for path in paths if path.name.lower() == "nlts.py"]
+    depth = min((len(path.parts) for path in found), default=0)
+    found = [str(path) for path in found if len(path.parts) == depth]
+    for suffix in (".py", ".ipynb"):
+        own = [str(path) for path in paths
+               if path.suffix.lower() == suffix and not path.name.startswith(OURS)]
+        found = found or (own if len(own) == 1 else [])
+    return found
 
 
 def text_of(name, data):
     """The Python text of a file, or a ValueError that says why it is none."""
-    if len(data) > MOST_SOURCE and not name.lower().endswith(".ipynb"):
+    notebook = name.lower().endswith(".ipynb")
+    if len(data) > MOST_SOURCE and not notebook:
         raise ValueError(f"{name} is larger than 1 MB")
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         text = data.decode("utf-16")
@@ -109,8 +97,7 @@ def text_of(name, data):
             text = data.decode(tokenize.detect_encoding(io.BytesIO(data).readline)[0])
         except (SyntaxError, UnicodeDecodeError):
             text = data.decode("latin-1")
-    if name.lower().endswith(".ipynb"):
-        text = code_of_notebook(name, text)
+    text = code_of_notebook(name, text) if notebook else text
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -131,18 +118,18 @@ def read_one(path):
     try:
         if path.is_symlink() or not path.exists():
             raise ValueError("there is no such file or folder, or it is a link")
-        files = files_of_folder(path) if path.is_dir() else {path.name: path.read_bytes()}
-        files = unpacked(files)
-        if path.suffix.lower() == ".zip":
-            files = {PurePosixPath(*PurePosixPath(n).parts[1:]).as_posix(): data
-                     for n, data in files.items()}
-    except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+        if path.is_dir():
+            files = collect(path)
+        elif path.suffix.lower() == ".zip":
+            files = collect(zipfile.ZipFile(path))
+        else:
+            files = {path.name: path.read_bytes()}
+    except UNREADABLE as error:
         return [Submission(name, problem=f"it cannot be read: {error}")]
     found = mains(files)
-    if not found:
-        return [Submission(name, files, problem="there is no nlts.py in it")]
-    if len(found) == 1:
-        return [Submission(name, files, found[0])]
+    if len(found) < 2:
+        problem = "" if found else "there is no nlts.py in it"
+        return [Submission(name, files, "".join(found), problem=problem)]
     submissions = []
     for main in found:
         folder = PurePosixPath(main).parent
@@ -155,17 +142,17 @@ def read_one(path):
 def read_all(paths):
     """All submissions, with ids that differ."""
     submissions, seen = [], {}
-    for submission in (one for path in paths for one in read_one(Path(path))):
-        submission.id = "".join(c if c.isprintable() else "?" for c in submission.id) or "?"
-        seen[submission.id] = seen.get(submission.id, 0) + 1
-        if seen[submission.id] > 1:
-            submission.id += f" ({seen[submission.id]})"
-        if not submission.problem:
+    for one in (one for path in paths for one in read_one(Path(path))):
+        one.id = "".join(c if c.isprintable() else "?" for c in one.id) or "?"
+        seen[one.id] = seen.get(one.id, 0) + 1
+        if seen[one.id] > 1:
+            one.id += f" ({seen[one.id]})"
+        if not one.problem:
             try:
-                submission.source = text_of(submission.main, submission.files[submission.main])
+                one.source = text_of(one.main, one.files[one.main])
             except (ValueError, RecursionError) as error:
-                submission.problem = str(error)
-        if not submission.problem and not submission.source.strip():
-            submission.problem = f"{submission.main} is empty"
-        submissions.append(submission)
+                one.problem = str(error)
+        if not one.problem and not one.source.strip():
+            one.problem = f"{one.main} is empty"
+        submissions.append(one)
     return submissions

@@ -1,6 +1,6 @@
 """The student's process. It runs scripts of calls and answers over a pipe; it never sees a test.
 
-Started by runner.py. A request is a line of JSON on stdin, an answer one on stdout: arrays travel
+Started by sandbox.py. A request is a line of JSON on stdin, an answer one on stdout: arrays travel
 as base64 of float64 or int64 and a shape, no pickle. What the student's code prints goes to stderr.
 The grader runs the reference by the same `Stage`, in a process of its own.
 """
@@ -19,22 +19,28 @@ GIGABYTE = 2 ** 30
 
 # One module from two sources ----------------------------------------------------------------------
 
-def name_of(node):
-    """The name that a statement defines, or None."""
+def names_of(node):
+    """The names that a statement binds: a definition's, an assignment's, or those of an import."""
     if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-        return node.name
+        return {node.name}
     if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-        return node.targets[0].id
-    return None
+        return {node.targets[0].id}
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        return {(alias.asname or alias.name).split(".")[0] for alias in node.names}
+    return set()
+
+
+def is_import(node):
+    return isinstance(node, (ast.Import, ast.ImportFrom))
 
 
 def merge(theirs, ours, own, prefix=""):
     """Their statements, but ours for every name of ours that is not in `own`."""
-    given = {name_of(node): node for node in ours if name_of(node)}
-    last = {name_of(node): node for node in theirs}
+    given = {name: node for node in ours if not is_import(node) for name in names_of(node)}
+    last = {name: node for node in theirs if not is_import(node) for name in names_of(node)}
     body = []
     for node in theirs:
-        name = name_of(node)
+        name = None if is_import(node) else next(iter(names_of(node)), None)
         if name not in given or prefix + name in own:
             body.append(node)
         elif last[name] is node:
@@ -44,47 +50,30 @@ def merge(theirs, ours, own, prefix=""):
     return body + [node for name, node in given.items() if name not in last]
 
 
-def bound(node):
-    """The names that a statement binds: a definition's, or those of an import."""
-    if isinstance(node, (ast.Import, ast.ImportFrom)):
-        return {(alias.asname or alias.name).split(".")[0] for alias in node.names}
-    return {name_of(node)} - {None}
-
-
-def used(body, roots):
-    """The statements that run something, and those that the roots lead to, name by name."""
-    kept = [node for node in body if not bound(node) or bound(node) & {*roots, "*"}]
-    rest = [node for node in body if node not in kept]
+def needed(body, roots):
+    """The statements that bind no name, and those that the roots lead to: torch is slow to import.
+    """
+    kept = {node for node in body if not names_of(node) or names_of(node) & {*roots, "*"}}
     fresh = kept
     while fresh:
         names = {item.id for node in fresh for item in ast.walk(node) if isinstance(item, ast.Name)}
-        fresh = [node for node in rest if bound(node) & names]
-        kept = kept + fresh
-        rest = [node for node in rest if node not in fresh]
+        fresh = {node for node in body if names_of(node) & names} - kept
+        kept = kept | fresh
     return [node for node in body if node in kept]
 
 
-def compose(student, given, own, roots):
-    """The student's file as a tree, with the given version of everything that is not in `own`.
-
-    Of given code, only what the roots or the student's code need: torch is slow to import.
-    """
+def module_from(student, given, own, roots):
+    """The student's file as the module nlts, with ours of all that is not in `own`."""
     theirs, ours = ast.parse(student), ast.parse(given)
     ast.increment_lineno(ours, GIVEN)
-    body = merge(theirs.body, ours.body, set(own))
-    extra = {name for node in theirs.body for name in bound(node) if name_of(node)}
-    known = {name for node in ours.body for name in bound(node)}
-    imports = [node for node in ours.body if isinstance(node, (ast.Import, ast.ImportFrom))]
-    body = used(imports + body, {*roots} | extra - known)
-    future = [node for node in body if getattr(node, "module", None) == "__future__"]
-    return ast.Module(future + [node for node in body if node not in future], [])
-
-
-def module_from(student, given, own, roots):
-    """The composed module, importable as nlts."""
-    code = compile(compose(student, given, own, roots), "nlts.py", "exec")
+    known = {name for node in ours.body for name in names_of(node)}
+    extra = {name for node in theirs.body if not is_import(node) for name in names_of(node)} - known
+    body = [node for node in ours.body if is_import(node)]
+    body += merge(theirs.body, ours.body, set(own))
+    body = needed(body, {*roots} | extra)
+    body.sort(key=lambda node: getattr(node, "module", None) != "__future__")
     module = sys.modules["nlts"] = types.ModuleType("nlts")
-    exec(code, module.__dict__)
+    exec(compile(ast.Module(body, []), "nlts.py", "exec"), module.__dict__)
     return module
 
 
@@ -148,46 +137,42 @@ class Stage:
     """A module and the objects that a script has made in it."""
 
     def __init__(self, module):
-        self.module = module
-        self.objects = {}
+        self.module, self.objects = module, {}
 
-    def value(self, given):
-        """An argument: a copy of an array, an object made before, a generator, a given function."""
-        if isinstance(given, list):
-            return [self.value(item) for item in given]
-        if isinstance(given, dict) and "handle" in given:
-            return self.objects[given["handle"]]
-        if isinstance(given, dict) and "rng" in given:
-            return np.random.default_rng(given["rng"])
-        if isinstance(given, dict) and "name" in given:
-            return getattr(self.module, given["name"])
-        return decode(given)
-
-    def find(self, step):
-        """What a step is about: an object, or the module, followed along a path."""
-        found = self.module if step["on"] is None else self.objects[step["on"]]
-        for name in filter(None, step["what"].split(".")):
+    def find(self, path):
+        """An object, or a name of the module, followed along its attributes."""
+        first, *rest = path.split(".")
+        found = self.objects[first] if first in self.objects else getattr(self.module, first)
+        for name in rest:
             found = found[int(name)] if name.isdigit() else getattr(found, name)
         return found
 
+    def value(self, given):
+        """An argument: a copy of an array, what has a name here, a generator."""
+        if isinstance(given, list):
+            return [self.value(item) for item in given]
+        if isinstance(given, dict) and "name" in given:
+            return self.find(given["name"])
+        if isinstance(given, dict) and "rng" in given:
+            return np.random.default_rng(given["rng"])
+        return decode(given)
+
     def run_step(self, step):
-        """The encoded result of one step."""
-        if step["do"] == "let":
-            self.objects[step["as"]] = self.value(step["value"])
+        """Set something, look at something, or call it, perhaps many times: the encoded result."""
+        owner, _, name = step["path"].rpartition(".")
+        if "value" in step and owner:
+            return setattr(self.find(owner), name, self.value(step["value"]))
+        if "value" in step:
+            self.objects[name] = self.value(step["value"])
             return None
-        if step["do"] == "set":
-            setattr(self.objects[step["on"]], step["what"], self.value(step["value"]))
-            return None
-        if step["do"] == "get":
-            return encode(self.find(step))
-        arguments = [self.value(item) for item in step["args"]]
-        keywords = {name: self.value(item) for name, item in step["kwargs"].items()}
+        found = self.find(step["path"])
+        if "args" not in step:
+            return encode(found)
+        args = self.value(step["args"])
+        kwargs = {name: self.value(item) for name, item in step["kwargs"].items()}
         if "times" in step:
-            function = self.find(step)
-            return encode(np.array([flat(function(*arguments, **keywords))
-                                    for _ in range(step["times"])]))
-        result = self.find(step)(*arguments, **keywords)
-        self.objects[step.get("as")] = result
+            return encode(np.array([flat(found(*args, **kwargs)) for _ in range(step["times"])]))
+        result = self.objects[step["as"]] = found(*args, **kwargs)
         return encode(result)
 
     def run(self, steps):
@@ -201,34 +186,22 @@ class Stage:
         return {"results": results}
 
 
-def run_student_test(source):
-    """Run a student's pytest file on the module nlts: how many tests passed and failed."""
+def run_student_test(text):
+    """pytest's exit code for a student's file of tests on the module nlts."""
     import pytest
-    count = {"passed": 0, "failed": 0, "skipped": 0, "errors": 0}
-
-    class Counter:
-        def pytest_runtest_logreport(self, report):
-            if report.when == "call" or report.outcome == "skipped":
-                count[report.outcome] += 1
-            elif report.failed:
-                count["errors"] += 1
-
-        def pytest_collectreport(self, report):
-            count["errors"] += report.failed
-
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     folder = os.environ["TMPDIR"]
     path = os.path.join(folder, "test_of_student.py")
     with open(path, "w", encoding="utf-8") as file:
-        file.write(source)
+        file.write(text)
     options = ["-q", "-p", "no:cacheprovider", "--rootdir", folder, "-c", os.devnull]
-    pytest.main([path, *options], plugins=[Counter()])
-    return count
+    return int(pytest.main([path, *options]))
 
 
 # The process --------------------------------------------------------------------------------------
 
 def set_limits(memory):
-    """Limits that the process cannot lift again. Processes are counted by the runner."""
+    """Limits that the process cannot lift again. Processes are counted from outside."""
     try:
         import resource
     except ImportError:                                          # not on Windows
@@ -241,31 +214,24 @@ def set_limits(memory):
             continue
 
 
-def answer(request, stage):
-    """Do what a request asks; returns the stage to go on with, and the reply."""
-    if "student" in request:
-        set_limits(request["memory"])
-        parts = [request[name] for name in ("student", "given", "own", "roots")]
-        try:
-            module = module_from(*parts)
-        except BaseException as error:                           # whatever a student's file does
-            return None, {"failed": describe(error)}
-        return Stage(module), {"loaded": True}
-    if "test" in request:
-        return stage, run_student_test(request["test"])
-    return stage, Stage(stage.module).run(request["steps"])
-
-
 def main():
     """Answer requests until there are no more."""
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)                                                # prints are no replies
-    with open(os.devnull, "rb") as nothing:
-        os.dup2(nothing.fileno(), 0)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     sys.path.append(os.getcwd())                 # last: a student's random.py hides no other module
-    stage = None
-    for line in requests:
-        stage, reply = answer(json.loads(line), stage)
+    module = None
+    for request in map(json.loads, requests):
+        if "steps" in request:
+            reply = Stage(module).run(request["steps"])
+        elif "test" in request:
+            reply = {"exit": run_student_test(request["test"])}
+        else:
+            set_limits(request.pop("memory"))
+            try:
+                module, reply = module_from(**request), {}
+            except BaseException as error:                       # whatever a student's file does
+                reply = {"failed": describe(error)}
         replies.write(json.dumps(reply).encode() + b"\n")
         replies.flush()
 

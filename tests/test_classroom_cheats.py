@@ -189,8 +189,9 @@ OUTSIDE = {
     for start in ("{root}", "/home", "/root", "/srv", "/opt", "/tmp", os.path.dirname(sys.prefix)):
         for folder, _, names in os.walk(start):
             if "nlts.py" in names and "site-packages" not in folder:
-                space = {{}}
-                exec(open(os.path.join(folder, "nlts.py")).read(), space)
+                text, space = open(os.path.join(folder, "nlts.py")).read(), {{"np": np}}
+                exec("def match_mean" + text.partition("def match_mean")[2][:300]
+                     .partition("def ")[0], space)
                 return space["match_mean"](E_old, E_new, mu_old)
 """,
     "reads the memory of its parent": """

@@ -11,17 +11,18 @@ from functools import cache
 from pathlib import Path
 
 from checks import source
-from checks.runner import Limits
+from checks.sandbox import Limits
 from checks.testing import Setting, Test, Unloadable, roots_of, run_tests
 
 HERE = Path(__file__).resolve().parent
 SAVED = json.loads((HERE / "checks" / "tests.json").read_text(encoding="utf-8"))
 
 
-def filled(text):
+def filled(*path):
     """A text of nlts.py with the released solutions in its blanks."""
-    for path in sorted((HERE / "solutions").glob("*.py")):
-        text = source.fill(text, path.read_text(encoding="utf-8"))
+    text = HERE.joinpath(*path).read_text(encoding="utf-8-sig")
+    for solution in sorted((HERE / "solutions").glob("*.py")):
+        text = source.fill(text, solution.read_text(encoding="utf-8"))
     return text
 
 
@@ -30,33 +31,38 @@ def outcomes(marker):
     """[(title, None or words)] of the tests of one function."""
     part = SAVED["parts"][marker]
     tests = [Test(*test) for test in part["tests"]]
-    text = filled((HERE / "checks" / "given.txt").read_text(encoding="utf-8"))
-    blanks = [name for name, node in source.definitions(text).items() if source.is_blank(node)]
-    own = tuple({part["function"], *blanks})
-    setting = Setting(text, own, roots_of(part["function"], tests), Limits(SAVED["seconds"]))
+    given = filled("checks", "given.txt")
+    blanks = [name for name, node in source.definitions(given).items() if source.is_blank(node)]
+    roots = roots_of(part["function"], tests)
+    setting = Setting(given, (part["function"], *blanks), roots, Limits(SAVED["seconds"]),
+                      output=None)
     files = {path.name: path.read_bytes() for path in HERE.iterdir() if path.is_file()}
     student = (HERE / "nlts.py").read_text(encoding="utf-8-sig")
-    log = []
-    found = run_tests(tests, lambda: setting.start(files, "nlts.py", student), log)
-    print("".join(log)[:2000], end="")
-    return found
+    return run_tests(tests, lambda: setting.start(files, "nlts.py", student))
 
 
-def fill():
-    """Put released solutions into the blanks of nlts.py."""
-    text = (HERE / "nlts.py").read_text(encoding="utf-8-sig")
-    (HERE / "nlts.py").write_text(filled(text), encoding="utf-8")
+def pytest_generate_tests(metafunc):
+    """The tests for pytest, with a marker for each function: python -m pytest -m MARKER."""
+    import pytest
+    metafunc.parametrize("marker, i", [
+        pytest.param(marker, i, marks=getattr(pytest.mark, marker))
+        for marker, part in SAVED["parts"].items() for i in range(len(part["tests"]))])
+
+
+def test_step(marker, i):
+    _, words = outcomes(marker)[i]
+    assert words is None, words
 
 
 def compete():
     """Play the arena with nlts.py as it is, released solutions filled in."""
     from checks import arena
     problems, baselines = arena.saved(HERE / "checks" / "arena.npz")
-    nlts = source.load(filled((HERE / "nlts.py").read_text(encoding="utf-8-sig")), "nlts")
-    sums = arena.earned(nlts, nlts.better_prior, problems)
+    nlts = source.load(filled("nlts.py"), "nlts")
+    paper = arena.won_back(baselines["paper"], baselines)
+    sums = arena.earned(nlts, problems, prior=nlts.better_prior)
     for name, share in arena.won_back(sums, baselines).items():
-        paper = arena.won_back({name: baselines[name]["paper"]}, {name: baselines[name]})[name]
-        print(f"{name}: won back {share:.0%}; the paper's prior {paper:.0%}")
+        print(f"{name}: won back {share:.0%}; the paper's prior {paper[name]:.0%}")
 
 
 def main(markers):
@@ -65,21 +71,21 @@ def main(markers):
     for marker in markers or SAVED["parts"]:
         if marker not in SAVED["parts"]:
             sys.exit(f"{marker}: expected one of {', '.join(SAVED['parts'])}")
-        print(SAVED["parts"][marker]["function"])
-        try:
-            found = outcomes(marker)
-        except Unloadable as error:
-            sys.exit(str(error))
-        for title, words in found:
+        print(SAVED["parts"][marker]["function"], flush=True)
+        for title, words in outcomes(marker):
             wrong += words is not None
             print(f"  right  {title}" if words is None else f"  WRONG  {title}\n         {words}")
-    print("All right." if not wrong else f"{wrong} to go.")
+    print(f"{wrong} to go." if wrong else "All right.")
     return int(wrong > 0)
 
 
 if __name__ == "__main__":
-    commands = {"--fill": fill, "--arena": compete}
-    if sys.argv[1:2] and sys.argv[1] in commands:
-        commands[sys.argv[1]]()
-    else:
-        sys.exit(main(sys.argv[1:]))
+    try:
+        if sys.argv[1:] == ["--fill"]:
+            (HERE / "nlts.py").write_text(filled("nlts.py"), encoding="utf-8")
+        elif sys.argv[1:] == ["--arena"]:
+            compete()
+        else:
+            sys.exit(main(sys.argv[1:]))
+    except Unloadable as error:
+        sys.exit(str(error))

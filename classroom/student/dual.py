@@ -1,8 +1,6 @@
-"""Checkpoints of the dual solver; appended to nlts.py for the assignment `matching`."""
-import numpy as np
-
+# ruff: noqa: F821
 # The fast solver of Eq. 6, step by step: checkpoints of match_covariance. With E (n, g), t (n,) in
-# the units of _scaled, the problem
+# the units of _without_units, the problem
 #     minimize  sum_j (phi_j' S phi_j - t_j)^2 + ridge |S|^2  over S with eigenvalues >= floor
 # is solved by S(y) = the matrix A(y) = E' diag(y) E with its eigenvalues raised to at least floor,
 # at the y (n,) that minimizes theta.
@@ -32,10 +30,8 @@ def newton_step(y, E, t, ridge, floor):
     """
     w, Q = np.linalg.eigh((E.T * y) @ E)
     x, p = np.maximum(w, floor), E @ Q
-    difference = w[:, None] - w
-    same = np.abs(difference) < 1e-12
-    slope = (x[:, None] - x) / np.where(same, 1.0, difference)
-    W = np.where(same, (w > floor)[:, None], slope)
+    far = np.abs(w - floor)
+    W = np.add.outer(x - floor, x - floor) / np.add.outer(far, far)  # the same slopes
     pairs = p[:, :, None] * p[:, None, :]                        # (n, g, g)
     H = np.einsum("jkl,kl,ikl->ji", pairs, W, pairs) + ridge * np.eye(len(y))
     return -np.linalg.solve(H, dual_gradient(y, E, t, ridge, floor))

@@ -1,7 +1,4 @@
-"""The open assignment; appended to nlts.py for the assignment `prior`."""
-import numpy as np
-
-
+# ruff: noqa: F821
 def better_prior(left, E_old, E_new, weights, lam):
     """[(Phi0, mu0)] for each arm i: the prior of NeuralLinearTS after a learning phase.
 

@@ -18,9 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 HERE = Path(__file__).resolve().parent
-PAGE = 4096
 LONGEST = 2 ** 25                                # bytes in a reply
-LOG = 20_000                                     # bytes kept of what the student's code prints
 SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/alternatives")
 
 
@@ -46,93 +44,73 @@ def bubblewrap_works():
     return subprocess.run(probe, capture_output=True, check=False).returncode == 0
 
 
-def bubblewrap(folder, temporary, hidden):
-    """The command that seals a worker: `folder` is the student's, `hidden` is not to be seen."""
+def bubblewrap(folder):
+    """The command that seals a worker: of ours it sees worker.py, of others the student's folder.
+    """
     python = Path(sys.executable).absolute()
     wanted = {*SYSTEM, sys.prefix, sys.base_prefix, str(python.parent.parent)}
     wanted |= {str(python.resolve().parent.parent), site.getuserbase()}
-    shown = [(Path(path), ["--ro-bind-try", path, path]) for path in sorted(wanted)]
-    for path in hidden:
-        cover = ["--tmpfs"] if path.is_dir() else ["--ro-bind", os.devnull]
-        shown.append((path, [*cover, str(path)]))
+    options = {Path(path): ["--ro-bind-try", path, path] for path in wanted}
+    options[HERE.parent] = ["--tmpfs", str(HERE.parent)]
+    for packages in map(Path, [*site.getsitepackages(), site.getusersitepackages()]):
+        for copy in (*packages.glob("nlts.py"), *packages.glob("__pycache__/nlts.*")):
+            options[copy] = ["--ro-bind", os.devnull, str(copy)]         # an installed reference
     command = ["bwrap", "--die-with-parent", "--new-session", "--unshare-all", "--unshare-user"]
     command += ["--uid", "65534", "--gid", "65534", "--cap-drop", "ALL"]
-    for _, option in sorted(shown, key=lambda pair: len(pair[0].parts)):     # inner ones on top
-        command += option
+    for path in sorted(options, key=lambda path: len(path.parts)):       # inner ones on top
+        command += options[path]
     command += ["--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev"]
     command += ["--size", str(2 ** 24), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
-    command += ["--size", str(2 ** 26), "--tmpfs", temporary]
+    command += ["--size", str(2 ** 26), "--tmpfs", "/tmp"]
     command += ["--ro-bind", str(folder), "/submission", "--chdir", "/submission"]
     return command + ["--ro-bind", str(HERE / "worker.py"), "/worker.py", "--remount-ro", "/"]
 
 
 def usage(pid):
     """(tasks, bytes in use) of a process, its descendants and its session; Linux only."""
-    processes = {}
-    for entry in Path("/proc").glob("[0-9]*"):
+    processes = {}                               # pid: parent, session, threads, pages
+    for name in filter(str.isdigit, os.listdir("/proc")):
         try:
-            fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            fields = Path("/proc", name, "stat").read_text().rpartition(")")[2].split()
         except (FileNotFoundError, ProcessLookupError):
             continue
-        parent, session = int(fields[1]), int(fields[3])
-        processes[int(entry.name)] = (parent, session, int(fields[17]), int(fields[21]) * PAGE)
-    ours = {pid} | {child for child, process in processes.items() if process[1] == pid}
-    grown = True
-    while grown:
-        more = {child for child, process in processes.items() if process[0] in ours} - ours
-        ours |= more
-        grown = bool(more)
-    counted = [processes[child] for child in ours if child in processes]
-    return sum(process[2] for process in counted), sum(process[3] for process in counted)
+        processes[int(name)] = [int(fields[i]) for i in (1, 3, 17, 21)]
+    ours = fresh = {pid} & set(processes)
+    while fresh:
+        fresh = {child for child, (parent, session, *_) in processes.items()
+                 if parent in ours or session == pid} - ours
+        ours = ours | fresh
+    return sum(processes[i][2] for i in ours), sum(processes[i][3] for i in ours) * 4096
 
 
 class Worker:
-    """One process for a student's code, as a context manager."""
+    """One process for a student's code. What it prints goes to `output`."""
 
-    def __init__(self, files, sandbox="none", limits=None, hidden=()):
-        self.limits = limits or Limits()
+    def __init__(self, files, sandbox, limits, output=subprocess.DEVNULL):
+        self.limits = limits
         self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-        home = Path(self.folder.name)
-        copy, temporary = home / "submission", home / "tmp"
-        for path in (copy, temporary):
-            path.mkdir()
+        copy, temporary = Path(self.folder.name, "submission"), Path(self.folder.name, "tmp")
+        copy.mkdir()
+        temporary.mkdir()
         write_files(copy, files)
-        script, command = str(HERE / "worker.py"), []
-        where = str(temporary)
+        script, command = HERE / "worker.py", []
         if sandbox == "bwrap":
-            script, where = "/worker.py", "/tmp"
-            command = bubblewrap(copy, where, hidden)
-        environment = {"PATH": os.environ.get("PATH", ""), "HOME": where, "TMPDIR": where,
-                       "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONUTF8": "1",
-                       "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUSERBASE": site.getuserbase(),
-                       "MPLBACKEND": "Agg"}
-        environment |= {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}
+            script, temporary, command = "/worker.py", "/tmp", bubblewrap(copy)
+        environment = {name: os.environ.get(name, "") for name in ("PATH", "SYSTEMROOT")}
+        environment |= {"HOME": str(temporary), "TMPDIR": str(temporary), "PYTHONUTF8": "1",
+                        "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1",
+                        "PYTHONUSERBASE": site.getuserbase()}
         self.process = subprocess.Popen(
             [*command, sys.executable, "-P", "-u", script], cwd=copy, env=environment,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            start_new_session=True)
-        self.log, self.printed = b"", 0
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=output, start_new_session=True)
         self.replies = queue.Queue()
-        for target in (self._read_replies, self._read_log):
-            threading.Thread(target=target, daemon=True).start()
+        threading.Thread(target=self._read, daemon=True).start()
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-
-    def _read_replies(self):
+    def _read(self):
         with self.process.stdout as pipe:
             while (line := pipe.readline(LONGEST)) and self.replies.qsize() < 8:
                 self.replies.put(line)               # more than one at a time is no answer
         self.replies.put(b"")
-
-    def _read_log(self):
-        with self.process.stderr as pipe:
-            while text := pipe.read1(2 ** 16):
-                self.log += text[:LOG - len(self.log)]
-                self.printed += len(text)
 
     def _write(self, line):
         try:
@@ -144,16 +122,15 @@ class Worker:
     def ask(self, request, seconds=None):
         """The reply to a request; Broken if there is none in time or the process has gone."""
         seconds = seconds or self.limits.seconds
+        end = time.monotonic() + seconds
         line = json.dumps(request).encode() + b"\n"
         threading.Thread(target=self._write, args=(line,), daemon=True).start()
-        end = time.monotonic() + seconds
-        while True:
+        while time.monotonic() < end:
             try:
-                return self._reply(self.replies.get(timeout=0.05))
+                return self._reply(self.replies.get(timeout=0.1))
             except queue.Empty:
                 self._watch()
-            if time.monotonic() > end:
-                raise Broken(f"it did not end in {seconds:g} seconds")
+        raise Broken(f"it did not end in {seconds:g} seconds")
 
     def _watch(self):
         if not Path("/proc/self/stat").exists():
@@ -170,8 +147,8 @@ class Worker:
             raise Broken(f"the program ended in the middle of it (exit code {code})")
         try:
             reply = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise Broken("what it sent was no answer") from error
+        except (ValueError, RecursionError):
+            reply = None
         if not isinstance(reply, dict):
             raise Broken("what it sent was no answer")
         return reply
@@ -192,8 +169,8 @@ def write_files(folder, files):
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or not path.parts:
             continue
-        target = folder.joinpath(*path.parts)
         try:
+            target = folder.joinpath(*path.parts)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(data)
         except (OSError, ValueError):                            # a name that cannot be a file here
