@@ -51,6 +51,7 @@ def bubblewrap(folder):
     wanted = {*SYSTEM, sys.prefix, sys.base_prefix, str(python.parent.parent)}
     wanted |= {str(python.resolve().parent.parent), site.getuserbase()}
     options = {Path(path): ["--ro-bind-try", path, path] for path in wanted}
+    options[Path("/tmp")] = ["--size", str(2 ** 26), "--tmpfs", "/tmp"]  # Python may be below it
     options[HERE.parent] = ["--tmpfs", str(HERE.parent)]
     for packages in map(Path, [*site.getsitepackages(), site.getusersitepackages()]):
         for copy in (*packages.glob("nlts.py"), *packages.glob("__pycache__/nlts.*")):
@@ -61,7 +62,6 @@ def bubblewrap(folder):
         command += options[path]
     command += ["--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev"]
     command += ["--size", str(2 ** 24), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
-    command += ["--size", str(2 ** 26), "--tmpfs", "/tmp"]
     command += ["--ro-bind", str(folder), "/submission", "--chdir", "/submission"]
     return command + ["--ro-bind", str(HERE / "worker.py"), "/worker.py", "--remount-ro", "/"]
 

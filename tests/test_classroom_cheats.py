@@ -3,6 +3,7 @@
 With bubblewrap all of them; without it those that stay inside Python's process.
 """
 import os
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from classroom_students import submission, text_of
 
 from classroom import handout, source
 from classroom.grading import assignment_grader
-from classroom.sandbox import Limits, bubblewrap_works
+from classroom.sandbox import Limits, bubblewrap, bubblewrap_works
 
 NEEDS_BUBBLEWRAP = pytest.mark.skipif(not bubblewrap_works(), reason="bubblewrap is not installed")
 ANSWER = "    return np.zeros(len(mu_old))\n"
@@ -378,3 +379,11 @@ def test_the_sandbox_shows_no_file_of_ours(grade):
 """
     (((_, words),),) = grade({"looks": body}, "bwrap")["looks"].outcomes.values()
     assert "seen: []" in words and "processes: 2" in words, words
+
+
+def test_the_sandbox_hides_no_python_that_lies_in_tmp():
+    """The empty /tmp is mounted first, or a virtual environment below it could not be seen."""
+    command = bubblewrap(Path.cwd())
+    mounts = [command[i + 1] for i, word in enumerate(command)
+              if word in ("--tmpfs", "--ro-bind-try")]
+    assert mounts.index("/tmp") < mounts.index(sys.prefix)
