@@ -6,13 +6,12 @@ compared is s^2 = phi'(precision)^-1 phi on those tuples: below full memory's, t
 certain and the agent explores too little; above, it has forgotten.
 """
 import numpy as np
-import torch
 
 import nlts
 from lab import paper, verdicts
 from lab.agents import limited
 from lab.plots import STYLE, pyplot
-from lab.runs import executor, make_run, make_task, present, progress, read_lines, steps_of
+from lab.runs import execute, make_task, present, read_lines, run_task, steps_of
 from lab.text import Report, rough, share, text_table
 
 PRIORS = {"both-priors": "the paper's", "carried": "ours, carried", "kept": "old covariance kept",
@@ -35,9 +34,8 @@ def calibration(o):
     sets = present(o, o.datasets or (["statlog", "mushroom"] if o.quick else paper.TABLE))
     lines = measure(o, sets, o.runs or (2 if o.quick else 3))
     points = points_of(lines, read_lines(o.out / "table.jsonl"))
-    return Report(calibration_text(points) + rough(o), {"points": points, "lines": lines},
-                  {"calibration": calibration_figure(points),
-                   "calibration-reward": reward_figure(points)})
+    return Report(calibration_text(points) + rough(o), {"points": points},
+                  {"calibration": draw(points)})
 
 
 # What is measured ---------------------------------------------------------------------------------
@@ -48,37 +46,30 @@ def measure(o, sets, runs):
     for d in sets:
         for name in (*PRIORS, "perfect-prior"):
             module = "lab.calibration" if name in RECIPES else "lab.agents"
-            task = make_task(o, "table", d, name, steps_of(o, d), module=module)
-            tasks += [task | {"run": run} for run in range(runs)]
-    with executor(o) as pool:
-        futures = [pool.submit(measured_run, task) for task in tasks]
-        return [future.result() for future in progress(futures, len(futures), "runs")]
+            tasks.append(make_task(o, "table", d, name, steps_of(o, d), module=module))
+    return execute(o, "calibration", tasks, runs, measured_run)
 
 
 def measured_run(task):
-    """One run: its reward, and log s^2 minus full memory's after each learning phase."""
-    torch.set_num_threads(1)
-    problem, agent, _ = make_run(task)
-    seen = [[] for _ in range(problem.n_arms)]        # contexts of each arm's plays
-    errors, reward = [], 0.0
-    for context, rewards in zip(problem.contexts, problem.rewards, strict=True):
-        arm = agent.act(context)
-        agent.update(context, arm, rewards[arm])
-        seen[arm].append(context)
-        reward += rewards[arm]
+    """A run of the table, and of log s^2 minus full memory's after each phase two means."""
+    errors, seen = [], {}                             # seen: contexts of each arm's plays
+
+    def watch(agent, context, arm):
+        seen.setdefault(arm, []).append(context)
         if agent.t % agent.config.L == 0:
-            errors += phase_errors(agent, seen)
-    return {"dataset": task["dataset"], "prior": task["algorithm"], "run": task["run"],
-            "reward": round(reward, 6), "config": task["hash"],
-            "bias": float(np.mean([x.mean() for x in errors])) if errors else None,
-            "error": float(np.mean([np.abs(x).mean() for x in errors])) if errors else None}
+            errors.extend(phase_errors(agent, seen))
+
+    line = run_task(task, watch)
+    return line | {"bias": float(np.mean([x.mean() for x in errors])),
+                   "error": float(np.mean([np.abs(x).mean() for x in errors]))}
 
 
 def phase_errors(agent, seen):
     """log s^2 - log s^2 of full memory on the tuples that left, an array an arm."""
     errors = []
-    for i, arm in enumerate(agent.arms):
-        left = seen[i][:len(seen[i]) - len(agent.buffer.rows_of(i)[1])]      # the oldest leave
+    for i, contexts in seen.items():
+        arm = agent.arms[i]
+        left = contexts[:len(contexts) - len(agent.buffer.rows_of(i)[1])]    # the oldest leave
         if len(left) < LEAST:
             continue
         phi = nlts.last_layer_activations(agent.network, np.array(left))
@@ -96,7 +87,7 @@ def points_of(lines, table):
 
     Rewards are those of the table, too, as far as it has been played with the same settings.
     """
-    known = {line["config"]: (line["dataset"], line["prior"]) for line in lines}
+    known = {line["config"]: (line["dataset"], line["algorithm"]) for line in lines}
     rewards = {}
     for line in [*table, *lines]:
         if line["config"] in known:
@@ -104,7 +95,7 @@ def points_of(lines, table):
     points = {line["dataset"]: {} for line in lines}
     for d, own in points.items():
         for name in PRIORS:
-            measured = [line for line in lines if (line["dataset"], line["prior"]) == (d, name)]
+            measured = [line for line in lines if (line["dataset"], line["algorithm"]) == (d, name)]
             found = [rewards[d, other] for other in (name, "no-prior", "perfect-prior")]
             runs = sorted(set.intersection(*map(set, found)))
             reward, none, perfect = (np.array([one[run] for run in runs]) for one in found)
@@ -125,8 +116,9 @@ def calibration_text(points):
         return text_table([title, *map(verdicts.name_of, points)], rows)
 
     nearest = [min(own, key=lambda name: own[name]["error"]) for own in points.values()]
-    certain = sum(own["both-priors"]["bias"] < 0 for own in points.values())
-    more = sum(own["both-priors"]["won back"] > 100 for own in points.values())
+    theirs = [own["both-priors"] for own in points.values()]
+    certain = sum(one["bias"] < 0 for one in theirs)
+    more = sum(one["won back"] > 100 + one["standard error"] for one in theirs)
     return "\n\n".join([
         table("|log s² / s² of full memory|", "{error:.2f} ({bias:+.2f})"),
         "On tuples that left the buffer, mean over phases and arms; in brackets the mean "
@@ -134,37 +126,13 @@ def calibration_text(points):
         "0.69 is a factor of 2.",
         table("won back, % of perfect prior - none", "{won back:.0f} ± {standard error:.0f}"),
         f"Ours is nearest to full memory on {nearest.count('carried')} of {len(points)} data sets. "
-        f"The paper's prior is too certain on {certain};\nit earns more than the perfect prior on "
-        f"{more}; `exploration` shows why."])
+        f"The paper's prior is too certain on {certain};\nit earns more than the perfect prior, by "
+        f"more than a standard error, on {more}: `exploration` shows why."])
 
 
 # What is drawn ------------------------------------------------------------------------------------
 
-def calibration_figure(points):
-    """How certain each prior is, beside what it earns: a row a data set."""
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(8.5, 1.6 + 0.45 * len(points)),
-                                            sharey=True)
-    for k, (name, label) in enumerate(PRIORS.items()):
-        found = [own[name] for own in points.values()]
-        y = np.arange(len(points)) + 0.16 * (k - 1.5)
-        style = SHOWN[name] | {"linestyle": "none", "markersize": 5}
-        left.plot(np.exp([one["bias"] for one in found]), y, label=label, **style)
-        right.errorbar([one["won back"] for one in found], y,
-                       xerr=[one["standard error"] for one in found], **style)
-    left.set_yticks(range(len(points)), map(verdicts.name_of, points))
-    left.invert_yaxis()
-    left.set_xscale("log")
-    left.xaxis.set_major_formatter("{x:,g}")
-    left.set_xlim(left.get_xlim())
-    left.axvspan(left.get_xlim()[0], 1, **CERTAIN)
-    right.axvline(100, color="0.7", linewidth=0.8, zorder=0)
-    left.set_xlabel("s² of the prior / s² of full memory\nshaded: too certain, explores too little")
-    right.set_xlabel("won back of what the posterior forgets, %\n(0: no prior, 100: perfect prior)")
-    figure.legend(loc="outside upper center", ncols=4, frameon=False)
-    return figure
-
-
-def reward_figure(points):
+def draw(points):
     """Won back of what the posterior forgets against calibration: a point a data set and prior."""
     figure, panel = pyplot.subplots(figsize=(8, 5))
     for name, label in PRIORS.items():

@@ -38,5 +38,9 @@ def summary(rewards):
         cells = [mean_sd(own[name]) for name in COLUMNS]
         rows.append([verdicts.name_of(d), paper.cell(paper.number(d, "both-priors")), *cells])
     header = [f"reward of {len(own['linear'])} runs", "the paper's number", *COLUMNS.values()]
-    counts = [counts for counts, _ in verdicts.claims(rewards)]
+    counts = []
+    for claim, here, theirs in verdicts.claims(rewards):
+        ahead, beyond = sum(gain > 0 for gain, _ in here), sum(gain > error for gain, error in here)
+        counts.append(f"- {claim}: in the paper on {sum(gain > 0 for gain in theirs)} of these "
+                      f"{len(here)}, here on {ahead} ({beyond} beyond a standard error)")
     return "\n".join([markdown_table(header, rows), "", *counts])

@@ -55,13 +55,15 @@ def recipe_of(task):
     return importlib.import_module(module).RECIPES[name]
 
 
-def play(problem, agent):
-    """Let the agent play the problem; the rewards (T,)."""
+def play(problem, agent, watch=None):
+    """The rewards (T,) of an agent on a problem. After each step: watch(agent, context, arm)."""
     earned = np.empty(len(problem))
     for t, (context, rewards) in enumerate(zip(problem.contexts, problem.rewards, strict=True)):
         arm = agent.act(context)
         earned[t] = rewards[arm]
         agent.update(context, arm, earned[t])
+        if watch:
+            watch(agent, context, arm)
     return earned
 
 
@@ -87,12 +89,12 @@ def make_run(task):
     return problem, agent, seconds
 
 
-def run_task(task):
+def run_task(task, watch=None):
     """One run; a line of results."""
     torch.set_num_threads(1)
     start = time.perf_counter()
     problem, agent, seconds = make_run(task)
-    earned = play(problem, agent)
+    earned = play(problem, agent, watch)
     seconds["total"] = time.perf_counter() - start
     line = {"dataset": task["dataset"], "algorithm": task["algorithm"], "run": task["run"],
             "steps": len(earned), "arms": problem.n_arms,
@@ -208,7 +210,7 @@ def executor(o):
         yield SimpleNamespace(submit=submit)
 
 
-def execute(o, name, tasks, runs):
+def execute(o, name, tasks, runs, run_task=run_task):
     """Play what is not yet in out/name.jsonl, all tasks of a run first; all lines of the tasks."""
     path = o.out / f"{name}.jsonl"
     o.out.mkdir(parents=True, exist_ok=True)
@@ -219,14 +221,13 @@ def execute(o, name, tasks, runs):
             if (task["hash"], run) not in done]
     if todo:
         with executor(o) as pool, open(path, "a") as file:
-            lines += append(pool, file, todo)
+            lines += append(file, [pool.submit(run_task, task) for task in todo])
     return sorted(lines, key=lambda line: (order[line["config"]], line["run"]))
 
 
-def append(pool, file, tasks):
-    """Play the tasks; each line is on the disk as soon as its run has ended."""
+def append(file, futures):
+    """Wait for the runs; each line is on the disk as soon as its run has ended."""
     lines = []
-    futures = [pool.submit(run_task, task) for task in tasks]
     try:
         for future in progress(as_completed(futures), len(futures), "runs"):
             lines.append(future.result())

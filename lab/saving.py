@@ -11,7 +11,6 @@ import copy
 import hashlib
 import io
 import json
-import os
 import types
 import zipfile
 from dataclasses import asdict
@@ -22,6 +21,7 @@ import numpy as np
 import torch
 
 import nlts
+from lab.files import replacing
 
 MARK = b"nlts agent "
 SETTINGS = "n_arms", "dim", "v", "epsilon", "prior", "train"
@@ -33,12 +33,8 @@ def save(agent, path):
     archive = io.BytesIO()
     np.savez(archive, **state_of(agent))
     content = archive.getvalue()
-    part = f"{path}.part"
-    with open(part, "wb") as file:
+    with replacing(Path(path)) as file:
         file.write(MARK + digest(content) + b"\n" + content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(part, path)
 
 
 def load(agent, path):
@@ -50,7 +46,7 @@ def load(agent, path):
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
             fill(loaded, dict(file))
-    except (AttributeError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
+    except (KeyError, RuntimeError, TypeError, ValueError, zipfile.BadZipFile) as error:
         raise ValueError(f"path: {path} does not fit this agent: {error}") from error
     if hasattr(agent, "network"):
         agent.network.load_state_dict(loaded.network.state_dict())
@@ -82,8 +78,9 @@ def settings_of(agent):
     settings = {name: getattr(agent, name, None) for name in SETTINGS}
     settings |= {"agent": type(agent).__name__, "config": asdict(agent.config)}
     if hasattr(agent, "network"):
-        settings["network"] = type(agent.network).__name__
-        settings["memory"] = agent.buffer.capacity
+        shapes = {name: value.shape for name, value in agent.network.state_dict().items()}
+        settings |= {"network": [type(agent.network).__name__, shapes],
+                     "memory": agent.buffer.capacity}
     return json.dumps(settings, default=plain)
 
 
@@ -101,25 +98,17 @@ def plain(value):
 
 def fill(agent, state):
     """Put a state into an agent; ValueError unless it is that of an agent built like this one."""
-    mine = state_of(agent)
     if str(state["settings"]) != settings_of(agent):
         raise ValueError(f"it has {state['settings']}, this agent has {settings_of(agent)}")
-    if mine.keys() != state.keys():
-        raise ValueError(f"parts {sorted(mine.keys() ^ state.keys())} are not in both")
-    weights = {}
-    for name, value in state.items():
-        kind, _, rest = name.partition("/")
-        same = value.shape == mine[name].shape and value.dtype == mine[name].dtype
-        if kind in ("t", "arms", "network") and not same:
-            raise ValueError(f"{name} has shape {value.shape}, here {mine[name].shape}")
-        if kind == "arms":
-            i, attribute = rest.split("/")
-            setattr(agent.arms[int(i)], attribute, value if value.ndim else value.item())
-        elif kind == "network":
-            weights[rest] = torch.from_numpy(value)
     agent.t = int(state["t"])
     agent.rng.bit_generator.state = json.loads(str(state["rng"]))
-    if weights:
+    for i, arm in enumerate(agent.arms):
+        for name in vars(arm):
+            value = state[f"arms/{i}/{name}"]
+            setattr(arm, name, value if value.ndim else value.item())
+    if hasattr(agent, "network"):
+        names = list(agent.network.state_dict())
+        weights = {name: torch.from_numpy(state[f"network/{name}"]) for name in names}
         agent.network.load_state_dict(weights)
         agent.buffer = nlts.ReplayBuffer(agent.buffer.capacity)
         rows = [state[f"buffer/{column}"] for column in COLUMNS]

@@ -95,7 +95,7 @@ def growth(x, y, least=0, most=np.inf):
     from scipy.stats import linregress  # slow to import
     chosen = [(u, v) for u, v in zip(x, y, strict=True) if least <= u <= most]
     fit = linregress(*np.log(chosen).T)
-    return float(fit.slope), float(fit.stderr)
+    return float(fit.slope), float(np.nan_to_num(fit.stderr))        # nan: y is constant
 
 
 def rough(o):

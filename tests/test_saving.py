@@ -145,10 +145,8 @@ class Bomb:
 
 
 @pytest.mark.parametrize("forged", [
-    {"rng": "{}"}, {"rng": "no json"}, {"t": "1"}, {"t": [1, 2]}, {"t": 1.5},
-    {"arms/0/Phi": np.eye(3)}, {"arms/0/Phi": np.eye(6, dtype=np.float32)},
+    {"rng": "{}"}, {"rng": "no json"}, {"t": [1, 2]}, {"settings": "{}"},
     {"network/weights": np.zeros((2, 6))}, {"buffer/rewards": np.zeros(1)},
-    {"extra": 1},
     {"settings": np.array([Bomb()], dtype=object)}, {"rng": np.array([Bomb()], dtype=object)},
 ])
 def test_a_forged_file_is_refused_and_not_executed(forged, tmp_path):
