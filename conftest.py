@@ -23,3 +23,17 @@ def nlts():
 @pytest.fixture(scope="session")
 def beyond():
     return importlib.import_module("beyond")
+
+
+@pytest.fixture
+def no_cache(monkeypatch, tmp_path):
+    """No data but the bundled: the user's own folders are neither read nor written."""
+    monkeypatch.delenv("NLTS_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """An empty folder for data."""
+    (tmp_path / "data").mkdir()
+    return tmp_path / "data"

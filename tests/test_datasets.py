@@ -25,19 +25,7 @@ SHARED = ROOT.parent / "shared" / "data"
 shared = pytest.mark.skipif(not SHARED.is_dir(),
                             reason="the folder of raw files ../shared/data is absent")
 property_test = settings(deadline=None, max_examples=40)
-
-
-@pytest.fixture(autouse=True)
-def clean_environment(monkeypatch, tmp_path):
-    """No test reads or writes the user's own cache."""
-    monkeypatch.delenv("NLTS_DATA", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-
-
-@pytest.fixture
-def folder(tmp_path):
-    (tmp_path / "data").mkdir()
-    return tmp_path / "data"
+pytestmark = pytest.mark.usefixtures("no_cache")
 
 
 # --- bundled data ---------------------------------------------------------------------------------

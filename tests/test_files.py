@@ -33,19 +33,7 @@ from lab import fetch, files
 
 ROOT = Path(__file__).resolve().parent.parent
 property_test = settings(deadline=None, max_examples=40)
-
-
-@pytest.fixture(autouse=True)
-def clean_environment(monkeypatch, tmp_path):
-    """No test reads or writes the user's own cache."""
-    monkeypatch.delenv("NLTS_DATA", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-
-
-@pytest.fixture
-def folder(tmp_path):
-    (tmp_path / "data").mkdir()
-    return tmp_path / "data"
+pytestmark = pytest.mark.usefixtures("no_cache")
 
 
 def leftovers():
