@@ -14,34 +14,20 @@ import secrets
 import sys
 from pathlib import Path
 
-from . import handout, hunts, reports, source, submissions
-from .catalogue import ASSIGNMENTS
-from .grading import assignment_grader
+from . import handout, reports, submissions
+from .catalogue import ALL, ASSIGNMENTS, BUGS, program, read_text
+from .grading import ContestGrader, Grader, HuntGrader
 from .sandbox import bubblewrap_works
 from .testing import Unloadable
 
 WARNING = ("warning: no bubblewrap, so students' code runs as a plain process of yours: it can "
            "read and change your files. For strangers' code install it (Debian: bubblewrap).")
-ALL = [*ASSIGNMENTS, *hunts.BUGS]
-
-
-def list_all():
-    """Tell what there is."""
-    for name, a in ASSIGNMENTS.items():
-        print(f"{name:<11}{a.hours:>4g} h {10 * a.hours:>4g} points  {a.goal}")
-    print("\nBug hunts, 10 points each:")
-    for name, bug in hunts.BUGS.items():
-        print(f"{name:<26}{bug['function']:<34}{bug['symptom']}")
-
-
-def make_grader(name, seed, sandbox):
-    """The grader of an assignment or a hunt."""
-    if name in hunts.BUGS:
-        return hunts.HuntGrader(name, seed, sandbox)
-    if name != "prior":
-        return assignment_grader(name, seed, sandbox)
-    from .contest import ContestGrader  # needs data
-    return assignment_grader(name, seed, sandbox, kind=ContestGrader)
+MAKERS = {                                       # command: its names, and the files that it writes
+    "make": (ASSIGNMENTS, handout.assignment),
+    "release": (ASSIGNMENTS, lambda name: {f"{name}.py": program(name, [name])}),
+    "bug": (BUGS, handout.hunt),
+    "gradescope": (ALL, handout.gradescope),
+}
 
 
 def grade(o):
@@ -52,46 +38,18 @@ def grade(o):
     if sandbox == "none":
         print(WARNING, file=sys.stderr)
     seed = secrets.randbits(31) if o.seed is None else o.seed
-    grader = make_grader(o.name, seed, sandbox)
+    kinds = dict.fromkeys(BUGS, HuntGrader) | {"prior": ContestGrader}
+    grader = kinds.get(o.name, Grader)(o.name, seed, sandbox)
     grader.try_out()
-    handed_in = submissions.read_all(o.submissions)
-    results = grader.grade_all(handed_in, o.jobs)
-    out = Path(o.out)
-    reports.write_all(out, o.name, grader, results, seed)
-    given = hunts.with_bug(o.name) if o.name in hunts.BUGS else handout.sealed(o.name)
-    alike = reports.similarity(handed_in, given)
-    reports.write_table(out / "similarity.csv", ("share", "submission", "other"), *alike)
-    full = sum(result.points == grader.points for result in results)
+    results = grader.grade_all(submissions.read_all(o.submissions), o.jobs)
+    alike = reports.write_all(Path(o.out), o.name, grader, results, seed)
+    full = sum(one.points == grader.points for one in results)
     print(f"{full} of {len(results)} with full marks, {len(alike)} pairs alike; seed {seed}, "
-          f"sandbox {sandbox}. See {out}")
+          f"sandbox {sandbox}. See {o.out}")
     return int(full < len(results))
 
 
-def gradescope(name, out):
-    """setup.sh, run_autograder and requirements.txt, with all that they use: zip the folder."""
-    wanted = [*source.ROOT.glob("*.py"), source.ROOT / "requirements.txt"]
-    for folder in ("classroom", "lab"):
-        wanted += [path for path in (source.ROOT / folder).rglob("*.*") if path.suffix != ".pyc"]
-    files = {path.relative_to(source.ROOT).as_posix(): path.read_text(encoding="utf-8")
-             for path in wanted}
-    files["setup.sh"] = source.read_text("student", "setup.sh")
-    files["run_autograder"] = source.read_text("student", "run_autograder.sh").format(name=name)
-    folder = handout.new_folder(out, files)
-    (folder / "run_autograder").chmod(0o755)
-    return folder
-
-
-MAKERS = {                                       # command: its names, and what it writes
-    "make": (ASSIGNMENTS, lambda o: handout.make(o.name, o.out)),
-    "release": (ASSIGNMENTS, lambda o: handout.new_folder(
-        o.out, {f"{o.name}.py": handout.solution(o.name)})),
-    "bug": (hunts.BUGS, lambda o: hunts.make_hunt(o.name, o.out)),
-    "gradescope": (ALL, lambda o: gradescope(o.name, o.out)),
-}
-
-
-def parse(arguments):
-    """The command line."""
+def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m classroom", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command")
@@ -101,27 +59,28 @@ def parse(arguments):
         sub.add_argument("--out", required=True, help="a folder that is not there yet or empty")
     commands.add_parser("rubric").add_argument("name", choices=list(ASSIGNMENTS))
     sub = commands.add_parser("grade")
-    sub.add_argument("name", choices=ALL)
+    sub.add_argument("name", choices=list(ALL))
     sub.add_argument("submissions", nargs="+", help="files, folders, zips or notebooks")
     sub.add_argument("--out", required=True, help="the folder for grades.csv and reports")
     sub.add_argument("--sandbox", choices=("bwrap", "none"), help="by default bwrap where it works")
     sub.add_argument("--seed", type=int, help="of the tests; drawn, and told, if not given")
     sub.add_argument("--jobs", type=int, default=os.cpu_count(), help="submissions at a time")
-    return parser, parser.parse_args(arguments)
-
-
-def main(arguments=None):
-    parser, o = parse(arguments)
+    o = parser.parse_args(arguments)
     sys.stdout.reconfigure(errors="backslashreplace")            # whatever a terminal cannot show
     try:
         if o.command is None:
-            list_all()
+            for name, a in ASSIGNMENTS.items():
+                print(f"{name:<11}{a['hours']:>4g} h {10 * a['hours']:>4g} points  {a['goal']}")
+            print("\nBug hunts, 10 points each:")
+            for name, bug in BUGS.items():
+                print(f"{name:<26}{bug['function']:<34}{bug['symptom']}")
         elif o.command == "grade":
             return grade(o)
         elif o.command == "rubric":
-            print(source.read_text("rubrics", f"{o.name}.md"))
+            print(read_text("rubrics", f"{o.name}.md"))
         else:
-            print(f"wrote {MAKERS[o.command][1](o)}")
+            handout.write(Path(o.out), MAKERS[o.command][1], o.name)
+            print(f"wrote {o.out}")
     except (OSError, ValueError, Unloadable) as error:
         parser.error(str(error))
     return 0

@@ -1,13 +1,14 @@
 """From the scripts of cases.toml to steps for a worker, drawn from a seed."""
 import tomllib
-from pathlib import Path
 
 import numpy as np
 
-from .worker import encode
+from .catalogue import read_text
+from .worker import Stage, encode
 
-CASES = tomllib.loads(Path(__file__).with_name("cases.toml").read_text(encoding="utf-8"))
-SHORT = {"BayesianLinearRegression": "arm", "LinearTS": "agent", "NeuralLinearTS": "agent"}
+CASES = tomllib.loads(read_text("cases.toml"))
+SHORT = {"BayesianLinearRegression": "arm", "LinearTS": "agent", "NeuralLinearTS": "agent",
+         "default_rng": "rng"}
 STATE = ("Phi", "precision", "f", "mu_hat", "a", "R2", "b", "n")
 
 
@@ -45,37 +46,16 @@ def coded(value):
 
 
 class Script:
-    """One test: its steps. Its methods are the tools of cases.toml."""
+    """One test: its steps, and what is compared. Its methods are the tools of cases.toml."""
 
     def __init__(self, nlts, random):
-        self.nlts, self.random, self.steps = nlts, random, []
-
-    def name(self, path):
-        return Name(self.steps, path)
-
-    def run(self, text, function):
-        """The steps of a script; `function` stands for the one that is tested."""
-        names = {name: self.name(name) for name in vars(self.nlts) if not name.startswith("_")}
-        names |= {name: getattr(self, name) for name in dir(self) if not name.startswith("_")}
-        exec(text, names | {"array": np.array, "function": self.name(function)})
-        return self.steps
+        self.nlts, self.random, self.steps, self.checks = nlts, random, [], {}
 
     def normal(self, *shape):
-        return self.random.normal(size=shape) if shape else self.random.normal()
-
-    def uniform(self, n):
-        return self.random.uniform(0.2, 2, n)
+        return self.random.normal(size=shape or None)
 
     def whole(self, low=0, high=2 ** 31):
         return int(self.random.integers(low, high))
-
-    def rng(self):
-        return {"rng": self.whole()}
-
-    def given(self, value):
-        handle = f"x{len(self.steps)}"
-        self.steps.append({"path": handle, "value": encode(value)})
-        return self.name(handle)
 
     def state(self, arm):
         return [getattr(arm, name) for name in STATE]
@@ -84,7 +64,7 @@ class Script:
         root = self.normal(g, g)
         prior = root @ root.T + np.eye(g), self.normal(g), 3.0, b0
         E, r = self.normal(n, g), self.normal(n)
-        arm = self.name("BayesianLinearRegression")(*prior)
+        arm = Name(self.steps, "BayesianLinearRegression")(*prior)
         right = self.nlts.BayesianLinearRegression(*prior)
         if n:
             right.update(E, r)
@@ -94,14 +74,14 @@ class Script:
 
     def agent_of(self, n_arms, **options):
         """LinearTS in two dimensions whose arms have seen some tuples."""
-        agent = self.name("LinearTS")(2, n_arms, seed=self.whole(), **options)
+        agent = Name(self.steps, "LinearTS")(2, n_arms, seed=self.whole(), **options)
         agent.arms = [self.posterior(2, 3, 0.5)[0] for _ in range(n_arms)]
         agent.t = 100
         return agent
 
     def buffer_of(self, arms, capacity=None):
         """A buffer of tuples of these arms; the contexts count them."""
-        buffer = self.name("ReplayBuffer")(capacity)
+        buffer = Name(self.steps, "ReplayBuffer")(capacity)
         buffer.tuples = [(np.array([float(i), -1.0]), arm, self.normal())
                          for i, arm in enumerate(arms)]
         return buffer
@@ -109,9 +89,9 @@ class Script:
     def network_agent(self, prior, tuples=12, **options):
         """Algorithm 2 after some tuples, each seen by the buffer and by its arm."""
         seed, contexts = self.whole(), self.normal(tuples, 3)
-        network = self.name("MLP")(3, 2, 4, seed=seed)
+        network = Name(self.steps, "MLP")(3, 2, 4, seed=seed)
         options = {"P": 3, "batch": 4, "lr": 0.05, "seed": self.whole()} | options
-        agent = self.name("NeuralLinearTS")(network, 2, 6, prior, **options)
+        agent = Name(self.steps, "NeuralLinearTS")(network, 2, 6, prior, **options)
         phi = self.nlts.last_layer_activations(self.nlts.MLP(3, 2, 4, seed=seed), contexts)
         for i in range(tuples):
             arm, reward = self.whole(0, 2), self.normal()
@@ -129,19 +109,19 @@ class Script:
     def dual_point(self):
         """A point y, features, targets, ridge and floor; no eigenvalue near the floor."""
         while True:
-            y, E, t = self.normal(4), self.normal(4, 3), self.uniform(4)
+            y, E, t = self.normal(4), self.normal(4, 3), self.random.uniform(0.2, 2, 4)
             if np.abs(np.linalg.eigvalsh((E.T * y) @ E) - 0.05).min() > 0.05:
                 return y, E, t, 0.1, 0.05
 
     def same(self, *names, how="close", **options):
         """Compare results of calls, or attributes."""
-        check = {"how": how} | {key: np.asarray(value).tolist() for key, value in options.items()}
         for name in names:
-            calls = [step for step in self.steps if step.get("as") == name._path]
-            if calls:
-                calls[0]["check"] = check
-            else:
-                self.steps.append({"path": name._path, "check": check})
+            made = [step.get("as") for step in self.steps]
+            if name._path not in made:
+                made.append(name._path)
+                self.steps.append({"path": name._path})
+            self.checks[made.index(name._path)] = {"how": how} | {
+                key: np.asarray(value).tolist() for key, value in options.items()}
 
     def draws(self, times, name, *args):
         """Compare the distributions of many results."""
@@ -150,8 +130,20 @@ class Script:
         self.same(result, how="draws")
 
 
-def scripts_of(function, nlts, seed):
-    """{title: steps} of a function; the same seed gives the same tests."""
+def build_tests(function, nlts, seed):
+    """The tests of a function, as in testing.py; the same seed gives the same tests."""
     random = np.random.default_rng([seed, *function.encode()])
-    table = CASES[CASES[function].get("like", function)]
-    return {title: Script(nlts, random).run(text, function) for title, text in table.items()}
+    tests = []
+    for title, text in CASES[CASES[function].get("like", function)].items():
+        script = Script(nlts, random)
+        names = {name: Name(script.steps, name) for name in vars(nlts) if name[0] != "_"}
+        names |= {name: getattr(script, name) for name in dir(script) if name[0] != "_"}
+        exec(text, names | {"array": np.array, "function": names.get(function)})
+        reply = Stage(nlts).run(script.steps)
+        if "failed" in reply:
+            raise ValueError(f"{function}, {title}: the reference fails: {reply['failed']}")
+        answers = [None] * len(script.steps)
+        for i, check in script.checks.items():
+            answers[i] = {"right": reply["results"][i], **check}
+        tests.append((title, script.steps, answers))
+    return tests

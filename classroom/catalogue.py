@@ -1,9 +1,13 @@
-"""The assignments, from catalogue.toml: what is written, in how many hours, for how many points."""
+"""What there is: the assignments of catalogue.toml, the hunts of hunts.toml, and their programs."""
+import ast
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-POINTS_PER_HOUR = 10
+from . import source
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
 
 
 @dataclass(frozen=True)
@@ -11,11 +15,12 @@ class Part:
     """A function to write. It is graded alone, with the reference in place of all others."""
     function: str
     hours: float
+    asks: str = ""
     optional: bool = False
 
     @property
     def points(self):
-        return round(POINTS_PER_HOUR * self.hours, 2)
+        return round(10 * self.hours, 2)
 
     @property
     def marker(self):
@@ -23,33 +28,43 @@ class Part:
         return self.function.replace("BayesianLinearRegression", "blr").replace(".", "_").lower()
 
 
-@dataclass(frozen=True)
-class Assignment:
-    """What to learn and to read, what to write, and the seconds that a test may take."""
-    goal: str
-    reads: str
-    seconds: float
-    required: dict                               # {function: hours}
-    optional: dict = field(default_factory=dict)
-    asks: dict = field(default_factory=dict)     # {function: what its docstring adds in a handout}
-    extra: str | None = None                     # a file of functions that are not in nlts.py
-
-    @property
-    def parts(self):
-        needed = [Part(function, hours) for function, hours in self.required.items()]
-        return needed + [Part(function, hours, True) for function, hours in self.optional.items()]
-
-    @property
-    def hours(self):
-        return sum(self.required.values())
+def read_text(*names):
+    """A text file of the classroom."""
+    return HERE.joinpath(*names).read_text(encoding="utf-8")
 
 
-TABLES = tomllib.loads(Path(__file__).with_name("catalogue.toml").read_text(encoding="utf-8"))
-ASSIGNMENTS = {name: Assignment(**table) for name, table in TABLES.items()}
-HOME = {part.function: name for name, a in ASSIGNMENTS.items() for part in a.parts}
+ASSIGNMENTS = tomllib.loads(read_text("catalogue.toml"))
+for table in ASSIGNMENTS.values():
+    table["parts"] = [Part(**part) for part in table["parts"]]
+    table["hours"] = sum(part.hours for part in table["parts"] if not part.optional)
+HOME = {part.function: name for name, a in ASSIGNMENTS.items() for part in a["parts"]}
+BUGS = tomllib.loads(read_text("hunts.toml"))
+for table in BUGS.values():
+    experiment = f"symptom_{HOME[table['function']]}"
+    table |= {"parts": [Part(table["function"], 0.5)], "seconds": 30, "experiment": experiment}
+ALL = ASSIGNMENTS | BUGS
 
 
-def sealed_while(name):
-    """The functions of later assignments: blank while this one is worked on."""
+def program(name, written, asks=None):
+    """nlts.py and the further functions of an assignment, with those that are written."""
+    text = (ROOT / "nlts.py").read_text(encoding="utf-8")
+    if (HERE / "student" / f"{name}.py").exists():
+        text += "\n\n" + read_text("student", f"{name}.py").partition("\n")[2]
+    return source.blank(text, [part for part in HOME if HOME[part] not in written], asks)
+
+
+def reference(name):
+    """What is graded with: the functions of later assignments are blank. In hunts nothing tells."""
+    home = HOME[BUGS[name]["function"]] if name in BUGS else name
     order = list(ASSIGNMENTS)
-    return [function for function in HOME if order.index(HOME[function]) > order.index(name)]
+    text = program(home, order[:order.index(home) + 1])
+    return source.plain(text) if name in BUGS else text
+
+
+def sealed(name):
+    """What students start from: the functions of all assignments are blank, or a bug is planted."""
+    if name not in BUGS:
+        return program(name, [], {part.function: part.asks for part in ALL[name]["parts"]})
+    text, bug = reference(name), BUGS[name]
+    inside = ast.get_source_segment(text, source.definitions(text)[bug["function"]])
+    return text.replace(inside, inside.replace(bug["right"], bug["wrong"]))

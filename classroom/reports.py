@@ -4,64 +4,52 @@ import json
 import keyword
 import re
 from itertools import combinations
+from statistics import fmean
+
+from .catalogue import sealed
+from .submissions import printable
 
 ALIKE = 0.6                # share of short pieces of code in common that is worth a look
 PIECE = 8                  # tokens in a piece
 
 
-def printable(text):
-    """A line of text without control characters."""
-    return "".join(c if c.isprintable() else "?" for c in text)
-
-
-def told(outcomes):
-    """A line for each test, right or wrong."""
-    return [f"right: {title}" if words is None else f"**wrong**: {title}. {printable(words)}"
-            for title, words in outcomes]
-
-
-def report(name, of, result, seed):
-    """The report of one submission, in Markdown."""
-    lines = [f"# {name}: {result.id}", "", f"{result.points:g} of {of:g} points (seed {seed})", "",
-             f"{printable(result.problem)}"]
-    for part, outcomes in result.outcomes.items():
+def gradescope(one):
+    """The content of Gradescope's results.json. `score` is without the tests of optional parts."""
+    tests = []
+    for part, outcomes in one.outcomes.items():
+        told = [f"- **wrong**: {title}. {printable(words)}" if words else f"- right: {title}"
+                for title, words in outcomes]
         optional = " (optional, not counted)" if part.optional else ""
-        points = f"{result.scores[part]:g} of {part.points:g}"
-        lines += ["", f"## {part.function}: {points}{optional}", ""]
-        lines += [f"- {line}" for line in told(outcomes)]
-    lines += [f"\nWon back on {name}: {share:.0%}" for name, share in result.rank.items()]
+        tests.append({"name": part.function + optional, "score": one.scores[part],
+                      "max_score": part.points, "output": "\n".join(told)})
+    return {"score": one.points, "output": printable(one.problem), "tests": tests}
+
+
+def report(name, of, one, seed):
+    """The report of one submission, in Markdown."""
+    lines = [f"# {name}: {one.id}", "", f"{one.points:g} of {of:g} points (seed {seed})", "",
+             printable(one.problem)]
+    for test in gradescope(one)["tests"]:
+        points = f"{test['score']:g} of {test['max_score']:g}"
+        lines += ["", f"## {test['name']}: {points}", "", test["output"]]
+    lines += [f"\nWon back on {name}: {share:.0%}" for name, share in one.rank.items()]
     return "\n".join(lines) + "\n"
 
 
-def gradescope(result):
-    """The content of Gradescope's results.json; optional parts are told, and not counted."""
-    tests = [{"name": part.function, "score": 0 if part.optional else result.scores[part],
-              "max_score": 0 if part.optional else part.points, "output": "\n".join(told(outcomes))}
-             for part, outcomes in result.outcomes.items()]
-    return {"score": result.points, "output": printable(result.problem), "tests": tests}
-
-
-def write_table(path, *rows):
+def write_table(path, head, rows):
     with open(path, "w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows(rows)
+        csv.writer(file).writerows([head, *rows])
 
 
 def write_all(out, name, grader, results, seed):
-    """grades.csv, and in folders reports, Gradescope's results, written answers."""
+    """Tables, and in folders reports, Gradescope's results, written answers; the pairs alike."""
+    head = ["submission", "points", "of", *(part.marker for part in grader.parts)]
+    rows = [(one.id, one.points, grader.points, *one.scores.values()) for one in results]
+    listed = ["# Written answers", "", "They are no part of the points.", ""]
     for folder in ("reports", "gradescope", "answers"):
         (out / folder).mkdir(parents=True, exist_ok=True)
-    head = ["submission", "points", "of", *(part.marker for part in grader.parts)]
-    write_table(out / "grades.csv", head, *(
-        [one.id, one.points, grader.points, *one.scores.values()] for one in results))
-    ranked = [one for one in results if one.rank]
-    if ranked:
-        rows = [(one.id, sum(one.rank.values()) / len(one.rank), *one.rank.values())
-                for one in ranked]
-        write_table(out / "ranking.csv", ["submission", "won back", *ranked[0].rank],
-                    *sorted(rows, key=lambda row: -row[1]))
-    listed = ["# Written answers", "", "They are no part of the points.", ""]
     for one in results:
-        key, written = re.sub(r"[^\w.() -]", "_", one.id), one.submission.written()
+        key, written = re.sub(r"[^\w.() -]", "_", one.id), one.written()
         text = report(name, grader.points, one, seed)
         (out / "reports" / f"{key}.md").write_text(text, "utf-8", errors="replace")
         text = json.dumps(gradescope(one), indent=1)
@@ -70,6 +58,15 @@ def write_all(out, name, grader, results, seed):
             (out / "answers" / f"{key} {file}").write_bytes(data)
         listed.append(f"- {one.id}: {', '.join(sorted(written)) or 'none'}")
     (out / "answers.md").write_text("\n".join(listed) + "\n", "utf-8")
+    write_table(out / "grades.csv", head, rows)
+    ranked = [(one.id, fmean(one.rank.values()), *one.rank.values()) for one in results if one.rank]
+    if ranked:
+        ranked.sort(key=lambda row: -row[1])
+        head = ["submission", "won back", *grader.baselines["none"]]
+        write_table(out / "ranking.csv", head, ranked)
+    alike = similarity(results, sealed(name))
+    write_table(out / "similarity.csv", ["share", "submission", "other"], alike)
+    return alike
 
 
 # Similarity ---------------------------------------------------------------------------------------
@@ -91,7 +88,7 @@ def similarity(submissions, handout):
     pairs = []
     for one, other in combinations(own, 2):
         least = min(len(own[one]), len(own[other]))
-        share = len(own[one] & own[other]) / least if least else 0.0
+        share = round(len(own[one] & own[other]) / max(least, 1), 2)
         if share >= ALIKE:
-            pairs.append((round(share, 2), one, other))
+            pairs.append((share, one, other))
     return sorted(pairs, reverse=True)

@@ -4,60 +4,62 @@ Everything is read into memory once, and nothing is ever written back.
 """
 import io
 import json
-import os
-import stat
+import re
 import tokenize
 import zipfile
+from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 MOST_FILES, MOST_BYTES, MOST_SOURCE = 500, 20 * 2 ** 20, 2 ** 20
 SKIPPED = {"__MACOSX", "__pycache__", "checks", "solutions", "node_modules", "venv"}
-OURS = ("test_", "check.py", "symptom")
+OURS = ("test_", "check.py")
 WRITTEN = ("answers.md", "answers.txt", "answers.pdf", "answers.tex")
-UNREADABLE = (OSError, ValueError, zipfile.BadZipFile, NotImplementedError, RuntimeError)
 
 
 @dataclass
 class Submission:
-    """One student's files, and the text that is graded, or why there is none."""
+    """One student's files, the text that is graded or why there is none, and what it gets."""
     id: str
     files: dict = field(default_factory=dict)    # {path: bytes}
     main: str = ""                               # the file that is graded
     source: str = ""
     problem: str = ""
+    outcomes: dict = field(default_factory=dict)         # {part: [(title, None or words)]}
+    scores: dict = field(default_factory=dict)           # {part: points}
+    rank: dict = field(default_factory=dict)     # of the open assignment: {set: what was won back}
 
-    def read(self, name):
-        """The text of one more file beside the main one, or None."""
-        data = self.files.get(str(PurePosixPath(self.main).parent / name))
-        return None if data is None else text_of(name, data)
+    @property
+    def points(self):
+        return round(sum(n for part, n in self.scores.items() if not part.optional), 2)
 
     def written(self):
         """The written answers, {file name: bytes}."""
-        return {PurePosixPath(name).name: data for name, data in self.files.items()
-                if PurePosixPath(name).name.lower() in WRITTEN
+        names = {PurePosixPath(name).name: data for name, data in self.files.items()}
+        return {name: data for name, data in names.items() if name.lower() in WRITTEN
                 and data.strip() not in (b"", b"# Answers")}             # as it was handed out
 
 
-def entries(path):
-    """(name, size, read) of the plain files in a folder or zip; links are not followed."""
-    if isinstance(path, zipfile.ZipFile):
-        for info in path.infolist():
-            if not info.is_dir() and not stat.S_ISLNK(info.external_attr >> 16):
-                yield info.filename, info.file_size, lambda info=info: path.read(info)
-        return
-    for root, folders, names in os.walk(path):
-        folders.sort()
-        for file in (Path(root, name) for name in sorted(names)):
-            if stat.S_ISREG(file.lstat().st_mode):
-                yield file.relative_to(path).as_posix(), file.lstat().st_size, file.read_bytes
+def printable(text):
+    """A line of text without control characters."""
+    return "".join(c if c.isprintable() else "?" for c in text)
 
 
-def collect(path, depth=2):
-    """{name: bytes} of students' own files, as far as they are few and small; zips are opened."""
+def collect(place, depth=2):
+    """{name: bytes} of students' own files in a folder or zip, or of a file, as far as they are
+    few and small. Zips in it are opened, links are not followed."""
+    if isinstance(place, zipfile.ZipFile):
+        entries = [(info.filename, info.file_size, partial(place.read, info))
+                   for info in place.infolist()]
+    else:
+        folder, paths = (place, place.rglob("*")) if place.is_dir() else (place.parent, [place])
+        entries = [(path.relative_to(folder).as_posix(), path.stat().st_size, path.read_bytes)
+                   for path in sorted(paths) if path.is_file() and not path.is_symlink()]
     files, total = {}, 0
-    for name, size, read in entries(path):
-        if any(part in SKIPPED or part.startswith(".") for part in PurePosixPath(name).parts):
+    for name, size, read in entries:
+        parts = PurePosixPath(name).parts
+        if name.endswith("/") or any(part in SKIPPED or part[0] in "./" for part in parts):
             continue
         total += size
         if len(files) == MOST_FILES or total > MOST_BYTES:
@@ -72,15 +74,15 @@ def collect(path, depth=2):
 
 def mains(files):
     """The files to grade: nlts.py, or the one program or notebook that there is."""
-    paths = [PurePosixPath(name) for name in files]
+    paths = [path for path in map(PurePosixPath, files) if not path.name.startswith(OURS)]
     found = [path for path in paths if path.name.lower() == "nlts.py"]
-    depth = min((len(path.parts) for path in found), default=0)
-    found = [str(path) for path in found if len(path.parts) == depth]
     for suffix in (".py", ".ipynb"):
-        own = [str(path) for path in paths
-               if path.suffix.lower() == suffix and not path.name.startswith(OURS)]
-        found = found or (own if len(own) == 1 else [])
-    return found
+        alone = [path for path in paths if path.suffix.lower() == suffix]
+        found = alone if not found and len(alone) == 1 else found
+    if not found:
+        raise ValueError("there is no nlts.py in it")
+    depth = min(len(path.parts) for path in found)
+    return [path for path in found if len(path.parts) == depth]
 
 
 def text_of(name, data):
@@ -97,19 +99,16 @@ def text_of(name, data):
             text = data.decode(tokenize.detect_encoding(io.BytesIO(data).readline)[0])
         except (SyntaxError, UnicodeDecodeError):
             text = data.decode("latin-1")
-    text = code_of_notebook(name, text) if notebook else text
+    if notebook:
+        try:
+            cells = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
+            text = "\n\n".join("".join(cell["source"]) for cell in cells)
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise ValueError(f"{name} is no notebook") from error
+        text = re.sub(r"^[ \t]*[%!].*", "", text, flags=re.MULTILINE)    # lines for the shell
+    if not text.strip():
+        raise ValueError(f"{name} is empty")
     return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def code_of_notebook(name, text):
-    """The code cells of a notebook, one after the other, without lines for the shell."""
-    try:
-        cells = json.loads(text)["cells"]
-        code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ValueError(f"{name} is no notebook") from error
-    lines = "\n\n".join(code).split("\n")
-    return "\n".join("" if line.lstrip().startswith(("%", "!")) else line for line in lines)
 
 
 def read_one(path):
@@ -118,41 +117,29 @@ def read_one(path):
     try:
         if path.is_symlink() or not path.exists():
             raise ValueError("there is no such file or folder, or it is a link")
-        if path.is_dir():
-            files = collect(path)
-        elif path.suffix.lower() == ".zip":
-            files = collect(zipfile.ZipFile(path))
-        else:
-            files = {path.name: path.read_bytes()}
-    except UNREADABLE as error:
-        return [Submission(name, problem=f"it cannot be read: {error}")]
-    found = mains(files)
-    if len(found) < 2:
-        problem = "" if found else "there is no nlts.py in it"
-        return [Submission(name, files, "".join(found), problem=problem)]
-    submissions = []
+        zipped = path.is_file() and path.suffix.lower() == ".zip"
+        files = collect(zipfile.ZipFile(path) if zipped else path)
+        found = mains(files)
+    except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+        yield Submission(name, problem=f"it cannot be read: {error}")
+        return
     for main in found:
-        folder = PurePosixPath(main).parent
+        folder = main.parent if len(found) > 1 else PurePosixPath()
         own = {path: data for path, data in files.items()
                if PurePosixPath(path).is_relative_to(folder)}
-        submissions.append(Submission(f"{name}/{folder}", own, main))
-    return submissions
+        yield Submission(str(PurePosixPath(name, folder)), own, str(main))
 
 
 def read_all(paths):
     """All submissions, with ids that differ."""
-    submissions, seen = [], {}
-    for one in (one for path in paths for one in read_one(Path(path))):
-        one.id = "".join(c if c.isprintable() else "?" for c in one.id) or "?"
-        seen[one.id] = seen.get(one.id, 0) + 1
+    submissions, seen = [one for path in paths for one in read_one(Path(path))], Counter()
+    for one in submissions:
+        one.id = printable(one.id)
+        seen[one.id] += 1
         if seen[one.id] > 1:
             one.id += f" ({seen[one.id]})"
-        if not one.problem:
-            try:
-                one.source = text_of(one.main, one.files[one.main])
-            except (ValueError, RecursionError) as error:
-                one.problem = str(error)
-        if not one.problem and not one.source.strip():
-            one.problem = f"{one.main} is empty"
-        submissions.append(one)
+        try:
+            one.source = "" if one.problem else text_of(one.main, one.files[one.main])
+        except (ValueError, RecursionError) as error:
+            one.problem = str(error)
     return submissions

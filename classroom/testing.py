@@ -1,26 +1,26 @@
 """Running the tests of a function on a student's file, and judging what comes back.
 
-The grader and check.py share this. A comparison returns None where results agree, and otherwise
-words that say how they differ. Both sides are decoded: plain numbers and arrays.
+The grader and check.py share this. A test is its title, the steps of a script, and for each step
+None or what is compared: {"right": the reference's result, "how": a comparison, and its options}.
 """
-from dataclasses import dataclass
-from subprocess import DEVNULL
-from typing import NamedTuple
+import json
+import re
 
 import numpy as np
+from numpy.linalg import LinAlgError, eigvalsh
 
-from .sandbox import Broken, Limits, Worker
+from .sandbox import Broken, Worker
 from .worker import decode, flat
 
 PATIENCE = 3               # tests of a function that may break off; the others are not run then
 RARE = 1e-6                # draws from the same distribution differ by chance in one of a million
 
 
-class Unloadable(Exception):
+class Unloadable(Broken):
     """The student's file cannot be imported; the message says why."""
 
 
-# Comparisons --------------------------------------------------------------------------------------
+# Comparisons of decoded results: None where they agree, and otherwise words -----------------------
 
 def shown(value, most=300):
     """A result in a few words."""
@@ -30,80 +30,66 @@ def shown(value, most=300):
     elif isinstance(value, list):
         text = f"[{', '.join(shown(item, most // 3) for item in value)}]"
     elif isinstance(value, dict):
-        text = str(value.get("name", "rng"))
+        text = str(value.get("name", value.get("object")))
     else:
         text = f"{value:.6g}" if isinstance(value, float) else repr(value)
     return text if len(text) < most else f"{text[:most]} ..."
 
 
 def close(yours, right, rtol=1e-6, atol=1e-8):
-    """Numbers and arrays of the same shape that agree up to rounding."""
-    numbers = (int, float, np.ndarray)
-    if isinstance(right, list):
-        if not isinstance(yours, list) or len(yours) != len(right):
-            return f"yours is {shown(yours)}, expected {len(right)} results: {shown(right)}"
-        told = [close(x, y, rtol, atol) for x, y in zip(yours, right, strict=True)]
-        return next(filter(None, told), None)
-    same_shape = isinstance(yours, numbers) and np.shape(yours) == np.shape(right)
-    if same_shape and np.allclose(yours, right, rtol=rtol, atol=atol):
+    """Numbers that agree up to rounding."""
+    if np.allclose(yours, right, rtol=rtol, atol=atol):
         return None
     return f"yours is {shown(yours)}, expected {shown(right)}"
 
 
 def draws(yours, right):
     """Rows drawn from the same distribution: Kolmogorov-Smirnov, by columns and three sums."""
-    if not isinstance(yours, np.ndarray) or yours.shape != right.shape:
-        return close(yours, right)
+    from scipy.stats import ks_2samp  # slow to import
     n, width = right.shape
-    most = np.sqrt(-np.log(RARE / 2) / n)
     for weights in (*np.eye(width), *np.random.default_rng(0).normal(size=(3, width))):
-        x, y = np.sort(yours @ weights), np.sort(right @ weights)
-        both = np.concatenate([x, y])
-        shares = [np.searchsorted(z, both, side="right") / n for z in (x, y)]
-        if np.abs(shares[0] - shares[1]).max() > most:
+        x, y = yours @ weights, right @ weights
+        if ks_2samp(x, y, method="asymp").pvalue < RARE:
             return (f"the sum of each draw with weights {shown(weights)} has mean {x.mean():.4g} "
                     f"and standard deviation {x.std():.4g} over {n} draws, expected {y.mean():.4g} "
                     f"and {y.std():.4g}")
     return None
 
 
+def positive(yours, right, least=0.0):
+    """A matrix that is symmetric and positive definite, any will do; or any vector."""
+    if yours.ndim == 1 or np.allclose(yours, yours.T, atol=1e-6) and eigvalsh(yours)[0] > least:
+        return None
+    return f"yours is not symmetric and positive definite: {shown(yours)}"
+
+
 def fits(yours, right, E, s2, slack=1e-3):
     """A covariance whose quadratic forms miss s2 by no more than the expected one's."""
-    if not isinstance(yours, np.ndarray) or yours.shape != right.shape:
-        return close(yours, right)
-    if not np.allclose(yours, yours.T, atol=1e-6) or np.linalg.eigvalsh(yours).min() < -1e-6:
-        return f"yours is not symmetric and positive semidefinite: {shown(yours)}"
     E, s2 = np.array(E), np.array(s2)
     cost, least = (float((((E @ S * E).sum(1) - s2) ** 2).sum()) for S in (yours, right))
     if cost > least + slack * (s2 @ s2):
         return f"yours misses s2 by {cost:.4g} in squares, {least:.4g} is possible"
-    return None
+    return positive(yours, right, least=-1e-6)
 
 
-def priors(yours, right):
-    """One (Phi0, mu0) an arm, finite, Phi0 symmetric and positive definite; any will do."""
-    if not isinstance(yours, list) or len(yours) != len(right):
-        return f"yours is {shown(yours)}, expected {len(right)} pairs (Phi0, mu0)"
-    for pair, (Phi0, mu0) in zip(yours, right, strict=True):
-        shapes = [np.shape(value) for value in pair] if isinstance(pair, list) else None
-        if shapes != [Phi0.shape, mu0.shape]:
-            return f"expected Phi0 {Phi0.shape} and mu0 {mu0.shape}, yours is {shown(pair)}"
-        if not np.allclose(pair[0], pair[0].T) or np.linalg.eigvalsh(pair[0])[0] <= 0:
-            return f"Phi0 has to be symmetric and positive definite, yours is {shown(pair[0])}"
-    return None
-
-
-COMPARISONS = {"close": close, "draws": draws, "fits": fits, "priors": priors}
+COMPARISONS = {"close": close, "draws": draws, "fits": fits, "priors": positive}
 
 
 def compare(result, right, how, **options):
-    """None, or words: one result of a worker beside the expected one."""
+    """One result of a worker beside the expected one; in lists one by one."""
     try:
-        yours = decode(result)
+        yours, wanted = decode(result), decode(right)
+        if isinstance(wanted, list):
+            if not isinstance(yours, list) or len(yours) != len(wanted):
+                return f"yours is {shown(yours)}, expected {len(wanted)} results: {shown(wanted)}"
+            told = [compare(x, y, how, **options) for x, y in zip(result, right, strict=True)]
+            return next(filter(None, told), None)
         if not np.isfinite(flat(yours)).all():
             return f"yours is not finite: {shown(yours)}"
-        return COMPARISONS[how](yours, decode(right), **options)
-    except (ValueError, TypeError, KeyError, OverflowError, np.linalg.LinAlgError):
+        if isinstance(yours, list) or np.shape(yours) != np.shape(wanted):
+            return f"yours is {shown(yours)}, expected {shown(wanted)}"
+        return COMPARISONS[how](yours, wanted, **options)
+    except (ValueError, TypeError, KeyError, OverflowError, LinAlgError):
         return "yours cannot be read as numbers"
 
 
@@ -118,97 +104,53 @@ def call_text(step):
     return f"{step['path']}({', '.join(given)})"[:500]
 
 
-def error_text(reply):
-    """An error in the student's code, with the line of the student's own file."""
-    failed = reply["failed"] if isinstance(reply["failed"], dict) else {}
-    if failed.get("error") == "NotImplementedError":
-        return f"{failed.get('within', 'a function')} is not written yet"
-    text = f"{failed.get('error')}: {failed.get('message')}"
-    if failed.get("line"):
-        text += f" (line {failed['line']} of your file, in {failed.get('function', 'nlts.py')})"
-    return text
-
-
-def judge(steps, reply, expected):
+def judge(steps, answers, reply):
     """None if a worker's reply to a script is right, or else words for the student."""
     results = reply.get("results")
     if not isinstance(results, list):
         return "what it sent was no answer"
     last = ""
-    for step, result, right in zip(steps, results, expected, strict=False):
+    for step, answer, result in zip(steps, answers, results, strict=False):
         last = call_text(step) if "args" in step else last
-        words = compare(result, right, **step["check"]) if "check" in step else None
+        words = compare(result, **answer) if answer else None
         if words:
             return f"{last}: {words}" if "args" in step else f"{step['path']} after {last}: {words}"
     if "failed" in reply:
-        return f"{call_text(steps[min(len(results), len(steps) - 1)])}: {error_text(reply)}"
+        called = call_text(steps[min(len(results), len(steps) - 1)])
+        return f"{called}: {str(reply['failed'])[:500]}"
     return None if len(results) == len(steps) else "some results are missing"
 
 
-class Test(NamedTuple):
-    """A script, and what the reference answers."""
-    title: str
-    steps: list
-    expected: list
-
-    def bare(self):
-        """The steps as the worker gets them: nothing of what is compared, and how."""
-        return [{key: step[key] for key in step if key != "check"} for step in self.steps]
-
-
-def named(value):
-    """The names that an argument holds."""
-    if isinstance(value, list):
-        return set().union(*map(named, value))
-    return {value["name"]} if isinstance(value, dict) and "name" in value else set()
+def start(text, files, student, given, limits):
+    """A worker that has imported the student's source, with ours of what is given and not blank,
+    as far as words of the text lead to it. Unloadable if that fails."""
+    worker = Worker(files, limits)
+    try:
+        roots = sorted(set(re.findall(r"[A-Za-z_]\w*", text)))
+        reply = worker.ask({"student": student, "given": given, "roots": roots}, limits.load)
+        if "failed" in reply:
+            raise Broken(str(reply["failed"])[:500])
+    except (Broken, RecursionError) as error:                    # a forged reply may be deep
+        worker.close()
+        raise Unloadable(f"your file cannot be imported: {error}") from error
+    return worker
 
 
-@dataclass(frozen=True)
-class Setting:
-    """How a function is tested: the code that is given, what is the student's, the limits."""
-    given: str
-    own: tuple
-    roots: tuple               # names that the tests touch; given code they do not need is left out
-    limits: Limits
-    sandbox: str = "none"
-    output: int | None = DEVNULL
-
-    def start(self, files, main, student):
-        """A worker that has imported the student's file; Unloadable if that fails."""
-        worker = Worker(files, self.sandbox, self.limits, self.output)
-        try:
-            reply = worker.ask({"student": student, "given": self.given, "own": self.own,
-                                "roots": self.roots, "memory": self.limits.address_space},
-                               self.limits.load)
-            if "failed" in reply:
-                raise Broken(error_text(reply))
-        except Broken as error:
-            worker.close()
-            raise Unloadable(f"{main} cannot be imported: {error}") from error
-        return worker
-
-
-def roots_of(function, tests):
-    """The names that the tests of a function touch."""
-    roots = {function}
-    for step in (step for test in tests for step in test.steps):
-        roots |= {step["path"]} | named(step.get("args")) | named(step.get("value"))
-    return tuple(sorted({name.partition(".")[0] for name in roots}))
-
-
-def run_tests(tests, start):
-    """[(title, None or words)]. A test that breaks its worker costs itself only."""
+def run_tests(tests, *code):
+    """[(title, None or words)]; code: as `start` takes it. A test that breaks its worker costs
+    itself only."""
     outcomes, worker, broken = [], None, 0
-    for test in tests:
+    text = json.dumps([steps for _, steps, _ in tests])
+    for title, steps, answers in tests:
         words = f"not run: {PATIENCE} tests before it broke off"
         if broken < PATIENCE:
-            worker = worker or start()
+            worker = worker or start(text, *code)
             try:
-                words = judge(test.steps, worker.ask({"steps": test.bare()}), test.expected)
-            except Broken as error:
+                words = judge(steps, answers, worker.ask({"steps": steps}))
+            except (Broken, RecursionError) as error:
                 words, broken = str(error), broken + 1
                 worker = worker.close()
-        outcomes.append((test.title, words))
+        outcomes.append((title, words))
     if worker:
         worker.close()
     return outcomes

@@ -1,80 +1,82 @@
 """The student's process. It runs scripts of calls and answers over a pipe; it never sees a test.
 
 Started by sandbox.py. A request is a line of JSON on stdin, an answer one on stdout: arrays travel
-as base64 of float64 or int64 and a shape, no pickle. What the student's code prints goes to stderr.
+as lists of numbers and a shape, no pickle. What the student's code prints goes to stderr.
 The grader runs the reference by the same `Stage`, in a process of its own.
 """
 import ast
-import base64
+import contextlib
 import json
 import os
 import sys
+import traceback
 import types
 
 import numpy as np
 
 GIVEN = 1_000_000          # given lines are counted from here, so that the student's own stay as is
-GIGABYTE = 2 ** 30
 
 
 # One module from two sources ----------------------------------------------------------------------
 
-def names_of(node):
-    """The names that a statement binds: a definition's, an assignment's, or those of an import."""
-    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-        return {node.name}
+def is_blank(node):
+    """Whether this is a function that is still to be written."""
+    return (isinstance(node, ast.FunctionDef) and len(node.body) <= 2
+            and ast.unparse(node.body[-1]) == "raise NotImplementedError")
+
+
+def name_of(node):
+    """The name that a definition or an assignment binds, or None."""
     if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-        return {node.targets[0].id}
-    if isinstance(node, (ast.Import, ast.ImportFrom)):
-        return {(alias.asname or alias.name).split(".")[0] for alias in node.names}
-    return set()
+        return node.targets[0].id
+    return getattr(node, "name", None)
 
 
-def is_import(node):
-    return isinstance(node, (ast.Import, ast.ImportFrom))
-
-
-def merge(theirs, ours, own, prefix=""):
-    """Their statements, but ours for every name of ours that is not in `own`."""
-    given = {name: node for node in ours if not is_import(node) for name in names_of(node)}
-    last = {name: node for node in theirs if not is_import(node) for name in names_of(node)}
+def merge(theirs, ours):
+    """Their statements, but ours for every name that we give and have not left blank."""
+    given = {name_of(node): node for node in ours if name_of(node)}
+    last = {name_of(node): node for node in theirs}
     body = []
     for node in theirs:
-        name = None if is_import(node) else next(iter(names_of(node)), None)
-        if name not in given or prefix + name in own:
+        name = name_of(node)
+        if name not in given or is_blank(given[name]):
             body.append(node)
         elif last[name] is node:
             if isinstance(node, ast.ClassDef) and isinstance(given[name], ast.ClassDef):
-                given[name].body = merge(node.body, given[name].body, own, f"{name}.")
+                given[name].body = merge(node.body, given[name].body)
             body.append(given[name])
     return body + [node for name, node in given.items() if name not in last]
 
 
 def needed(body, roots):
-    """The statements that bind no name, and those that the roots lead to: torch is slow to import.
-    """
-    kept = {node for node in body if not names_of(node) or names_of(node) & {*roots, "*"}}
-    fresh = kept
-    while fresh:
+    """What binds no name, and what the roots lead to: an import of torch takes seconds."""
+    binds = {node: {name_of(node)} for node in body}
+    for node in body:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            binds[node] = {(alias.asname or alias.name).split(".")[0] for alias in node.names}
+    names, kept = {*roots, None, "*"}, set()
+    while fresh := {node for node in body if binds[node] & names} - kept:
+        kept |= fresh
         names = {item.id for node in fresh for item in ast.walk(node) if isinstance(item, ast.Name)}
-        fresh = {node for node in body if names_of(node) & names} - kept
-        kept = kept | fresh
     return [node for node in body if node in kept]
 
 
-def module_from(student, given, own, roots):
-    """The student's file as the module nlts, with ours of all that is not in `own`."""
+def load(code, name):
+    """A module made from source text or a tree."""
+    module = sys.modules[name] = types.ModuleType(name)
+    exec(compile(code, f"{name}.py", "exec"), module.__dict__)
+    return module
+
+
+def module_from(student, given, roots):
+    """The student's file as the module nlts, with ours of all that is given."""
     theirs, ours = ast.parse(student), ast.parse(given)
     ast.increment_lineno(ours, GIVEN)
-    known = {name for node in ours.body for name in names_of(node)}
-    extra = {name for node in theirs.body if not is_import(node) for name in names_of(node)} - known
-    body = [node for node in ours.body if is_import(node)]
-    body += merge(theirs.body, ours.body, set(own))
-    body = needed(body, {*roots} | extra)
+    extra = set(map(name_of, theirs.body)) - set(map(name_of, ours.body))
+    imports = [node for node in ours.body if name_of(node) is None]
+    body = needed(imports + merge(theirs.body, ours.body), {*roots} | extra)
     body.sort(key=lambda node: getattr(node, "module", None) != "__future__")
-    module = sys.modules["nlts"] = types.ModuleType("nlts")
-    exec(compile(ast.Module(body, []), "nlts.py", "exec"), module.__dict__)
-    return module
+    return load(ast.Module(body, []), "nlts")
 
 
 # Values on the pipe -------------------------------------------------------------------------------
@@ -90,40 +92,19 @@ def encode(value):
     if isinstance(value, (list, tuple)):
         return [encode(item) for item in value]
     if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
-        kind = "<f8" if value.dtype.kind == "f" else "<i8"
-        raw = np.ascontiguousarray(value, kind).tobytes()
-        return {"array": base64.b64encode(raw).decode(), "kind": kind, "shape": list(value.shape)}
+        return {"array": value.ravel().tolist(), "shape": value.shape}
     return {"object": type(value).__name__}
 
 
-def decode(value):
-    """The inverse of `encode`, for arrays in lists and alone; ValueError if it is none of these."""
+def decode(value, find=None):
+    """The inverse of `encode`, for arrays in lists and alone; find: what has a name."""
     if isinstance(value, list):
-        return [decode(item) for item in value]
-    if not isinstance(value, dict) or "array" not in value:
-        return value
-    if value.get("kind") not in ("<f8", "<i8") or not isinstance(value["array"], str):
-        raise ValueError("array: expected base64 of float64 or int64")
-    shape = tuple(int(n) for n in value["shape"])
-    return np.frombuffer(base64.b64decode(value["array"]), value["kind"]).reshape(shape).copy()
-
-
-# Scripts ------------------------------------------------------------------------------------------
-
-def describe(error):
-    """What went wrong, and the last line of the student's own file that it passed through."""
-    told = {"error": type(error).__name__, "message": str(error)[:300]}
-    if isinstance(error, SyntaxError):
-        told |= {"line": error.lineno, "message": error.msg}
-    trace = error.__traceback__
-    while trace is not None:
-        code = trace.tb_frame.f_code
-        if code.co_filename == "nlts.py":
-            told |= {"within": code.co_name}
-            if trace.tb_lineno < GIVEN:
-                told |= {"line": trace.tb_lineno, "function": code.co_name}
-        trace = trace.tb_next
-    return told
+        return [decode(item, find) for item in value]
+    if isinstance(value, dict) and "array" in value:
+        return np.array(value["array"]).reshape(value["shape"])
+    if find and isinstance(value, dict) and "name" in value:
+        return find(value["name"])
+    return value
 
 
 def flat(value):
@@ -131,6 +112,23 @@ def flat(value):
     if isinstance(value, (list, tuple)):
         return np.concatenate([flat(item) for item in value])
     return np.ravel(np.asarray(value, float))
+
+
+# Scripts ------------------------------------------------------------------------------------------
+
+def describe(error):
+    """What went wrong, and the last line of the student's own file that it passed through."""
+    message, place, within = str(error), "", "a function"
+    if isinstance(error, SyntaxError):
+        message, place = error.msg, f" (line {error.lineno} of your file)"
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if frame.f_code.co_filename == "nlts.py":
+            within = frame.f_code.co_name
+            if line < GIVEN:
+                place = f" (line {line} of your file, in {within})"
+    if isinstance(error, NotImplementedError):
+        return f"{within} is not written yet"
+    return f"{type(error).__name__}: {message[:300]}{place}"
 
 
 class Stage:
@@ -147,29 +145,16 @@ class Stage:
             found = found[int(name)] if name.isdigit() else getattr(found, name)
         return found
 
-    def value(self, given):
-        """An argument: a copy of an array, what has a name here, a generator."""
-        if isinstance(given, list):
-            return [self.value(item) for item in given]
-        if isinstance(given, dict) and "name" in given:
-            return self.find(given["name"])
-        if isinstance(given, dict) and "rng" in given:
-            return np.random.default_rng(given["rng"])
-        return decode(given)
-
     def run_step(self, step):
         """Set something, look at something, or call it, perhaps many times: the encoded result."""
-        owner, _, name = step["path"].rpartition(".")
-        if "value" in step and owner:
-            return setattr(self.find(owner), name, self.value(step["value"]))
         if "value" in step:
-            self.objects[name] = self.value(step["value"])
-            return None
+            owner, _, name = step["path"].rpartition(".")
+            return setattr(self.find(owner), name, decode(step["value"], self.find))
         found = self.find(step["path"])
         if "args" not in step:
             return encode(found)
-        args = self.value(step["args"])
-        kwargs = {name: self.value(item) for name, item in step["kwargs"].items()}
+        args = decode(step["args"], self.find)
+        kwargs = {name: decode(item, self.find) for name, item in step["kwargs"].items()}
         if "times" in step:
             return encode(np.array([flat(found(*args, **kwargs)) for _ in range(step["times"])]))
         result = self.objects[step["as"]] = found(*args, **kwargs)
@@ -186,36 +171,23 @@ class Stage:
         return {"results": results}
 
 
-def run_student_test(text):
-    """pytest's exit code for a student's file of tests on the module nlts."""
-    import pytest
-    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-    folder = os.environ["TMPDIR"]
-    path = os.path.join(folder, "test_of_student.py")
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
-    options = ["-q", "-p", "no:cacheprovider", "--rootdir", folder, "-c", os.devnull]
-    return int(pytest.main([path, *options]))
-
-
 # The process --------------------------------------------------------------------------------------
 
-def set_limits(memory):
+def set_limits():
     """Limits that the process cannot lift again. Processes are counted from outside."""
     try:
         import resource
     except ImportError:                                          # not on Windows
         return
-    for limit, most in ((resource.RLIMIT_AS, int(memory * GIGABYTE)), (resource.RLIMIT_CPU, 1200),
-                        (resource.RLIMIT_FSIZE, GIGABYTE // 16), (resource.RLIMIT_CORE, 0)):
-        try:
+    for limit, most in ((resource.RLIMIT_AS, 2 ** 33), (resource.RLIMIT_CPU, 1200),
+                        (resource.RLIMIT_FSIZE, 2 ** 26), (resource.RLIMIT_CORE, 0)):
+        with contextlib.suppress(ValueError, OSError):           # a lower limit holds, or macOS
             resource.setrlimit(limit, (most, most))
-        except (ValueError, OSError):                            # a lower limit holds, or macOS
-            continue
 
 
 def main():
     """Answer requests until there are no more."""
+    set_limits()
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)                                                # prints are no replies
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -224,10 +196,7 @@ def main():
     for request in map(json.loads, requests):
         if "steps" in request:
             reply = Stage(module).run(request["steps"])
-        elif "test" in request:
-            reply = {"exit": run_student_test(request["test"])}
         else:
-            set_limits(request.pop("memory"))
             try:
                 module, reply = module_from(**request), {}
             except BaseException as error:                       # whatever a student's file does

@@ -1,5 +1,5 @@
 """Students' work for the tests of the classroom: right in other ways than ours, and wrong."""
-from classroom import handout, source
+from classroom import catalogue, source
 from classroom.submissions import Submission
 
 BLR = '''
@@ -142,7 +142,7 @@ WORKS = {"blr": BLR, "thompson": THOMPSON, "buffer": BUFFER, "invertible": INVER
 
 def text_of(name, work=None):
     """A student's nlts.py: the handout with this work filled in."""
-    return source.fill(handout.sealed(name), WORKS[name] if work is None else work)
+    return source.fill(catalogue.sealed(name), WORKS[name] if work is None else work)
 
 
 def submission(identity, text, files=None):

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 from classroom_students import BLR, WORKS, submission, text_of
 
-from classroom import handout, reports, source, submissions
+from classroom import catalogue, handout, reports, source, submissions
 from classroom.__main__ import main
 from classroom.catalogue import ASSIGNMENTS, HOME
-from classroom.contest import ContestGrader
-from classroom.grading import assignment_grader
-from classroom.sandbox import Limits, bubblewrap_works
+from classroom.grading import ContestGrader, Grader
+from classroom.sandbox import bubblewrap_works
 from classroom.testing import Unloadable
+from classroom.worker import is_blank
 
 LINUX = sys.platform == "linux"                  # elsewhere memory is not limited
 SANDBOX = "bwrap" if bubblewrap_works() else "none"
@@ -28,14 +28,13 @@ SANDBOX = "bwrap" if bubblewrap_works() else "none"
 
 @pytest.fixture(scope="module")
 def blr():
-    return assignment_grader("blr", 7, SANDBOX)
+    return Grader("blr", 7, SANDBOX)
 
 
 @pytest.fixture(scope="module")
 def invertible():
-    grader = assignment_grader("invertible", 7, SANDBOX)
-    grader.settings = {part: replace(setting, limits=Limits(seconds=1.5, memory=0.6))
-                       for part, setting in grader.settings.items()}
+    grader = Grader("invertible", 7, SANDBOX)
+    grader.limits = replace(grader.limits, seconds=1.5, memory=0.6)
     return grader
 
 
@@ -48,16 +47,16 @@ def words_of(result):
 
 @pytest.mark.parametrize("name", list(ASSIGNMENTS))
 def test_a_handout_has_no_solution_but_the_released_ones(name):
-    right = source.definitions(source.read_reference(ASSIGNMENTS[name].extra))
-    for text, of in ((handout.sealed(name), ""), (handout.solution(name), name)):
+    right = source.definitions(catalogue.program(name, ASSIGNMENTS))
+    for text, of in ((catalogue.sealed(name), ""), (catalogue.program(name, [name]), name)):
         found, body = source.definitions(text), ast.unparse(ast.parse(text))
         for function in set(HOME) & set(found):
-            assert source.is_blank(found[function]) == (HOME[function] != of), function
+            assert is_blank(found[function]) == (HOME[function] != of), function
             docstring = ast.get_docstring(found[function])
             assert docstring.startswith(ast.get_docstring(right[function])[:-1])
             if HOME[function] == name and not of:
-                asked = ASSIGNMENTS[name].asks.get(function, "")
-                assert asked in " ".join(docstring.split())
+                (part,) = (p for p in ASSIGNMENTS[name]["parts"] if p.function == function)
+                assert part.asks in " ".join(docstring.split())
             assert ast.dump(found[function].args) == ast.dump(right[function].args)
             if HOME[function] != of:
                 written = [ast.unparse(part) for part in right[function].body[1:]]
@@ -83,7 +82,7 @@ def test_a_folder_checks_itself_and_needs_nothing_else(tmp_path):
     run = check("-m", "pytest", "-q", "-m", "blr_variance", "-p", "no:cacheprovider")
     assert "2 passed" in run.stdout and "deselected" in run.stdout, run.stdout
     page = (folder / "README.md").read_text()
-    assert all(part.function in page for part in ASSIGNMENTS["blr"].parts)
+    assert all(part.function in page for part in ASSIGNMENTS["blr"]["parts"])
     with pytest.raises(SystemExit):
         main(["make", "blr", "--out", str(folder)])
 
@@ -99,19 +98,25 @@ def test_solutions_are_released_part_by_part(tmp_path):
     main(["release", "blr", "--out", str(tmp_path / "released")])
     released = (tmp_path / "released" / "blr.py").read_text()
     (folder / "solutions" / "blr.py").write_text(released)
-    assert source.is_blank(source.definitions(released)["BayesianLinearRegression.sample"])
+    assert is_blank(source.definitions(released)["BayesianLinearRegression.sample"])
     run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout
+    main(["release", "thompson", "--out", str(tmp_path / "own")])
+    own = (tmp_path / "own" / "thompson.py").read_text()
+    (folder / "solutions" / "thompson.py").write_text(own)
+    (folder / "nlts.py").write_text(text_of("thompson").replace("self.t + 1", "self.t + 2"))
+    run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert run.returncode == 1 and "1 to go" in run.stdout       # the student's work is checked
     subprocess.run([sys.executable, "check.py", "--fill"], cwd=folder, check=True)
     filled = source.definitions((folder / "nlts.py").read_text())
-    assert not source.is_blank(filled["BayesianLinearRegression.update"])
-    assert not source.is_blank(filled["LinearTS.act"])
+    assert not is_blank(filled["BayesianLinearRegression.update"])
+    assert not is_blank(filled["LinearTS.act"])
 
 
 def test_points_are_in_proportion_to_hours_and_pages_are_there(capsys):
     for name, a in ASSIGNMENTS.items():
-        assert sum(part.points for part in a.parts if not part.optional) == 10 * a.hours
-        page, rubric = source.read_text("handouts", f"{name}.md"), None
+        assert sum(part.points for part in a["parts"] if not part.optional) == 10 * a["hours"]
+        page, rubric = catalogue.read_text("handouts", f"{name}.md"), None
         for heading in ("Before you start", "By hand", "Steps", "Plot"):
             assert f"## {heading}" in page, (name, heading)
         assert page.count("<details>") == page.count("</details>") > 0
@@ -126,7 +131,7 @@ def test_points_are_in_proportion_to_hours_and_pages_are_there(capsys):
 
 @pytest.mark.parametrize("name", ["thompson", "buffer"])
 def test_other_right_solutions_get_full_marks(name):
-    grader = assignment_grader(name, 11, SANDBOX)
+    grader = Grader(name, 11, SANDBOX)
     (result,) = grader.grade_all([submission("right", text_of(name))], 1)
     assert result.points == grader.points, words_of(result)
 
@@ -134,7 +139,8 @@ def test_other_right_solutions_get_full_marks(name):
 def test_solutions_with_torch_and_cvxpy_get_full_marks():
     for name, only in (("matching", {"match_covariance_sdp"}),
                        ("limited", {"likelihood_matching", "NeuralLinearTS.learn"})):
-        grader = assignment_grader(name, 3, SANDBOX, only)
+        grader = Grader(name, 3, SANDBOX)
+        grader.parts = [part for part in grader.parts if part.function in only]
         (result,) = grader.grade_all([submission("right", text_of(name))], 1)
         assert result.points == grader.points, words_of(result)
 
@@ -169,8 +175,8 @@ def test_each_function_is_graded_alone(blr):
 
 
 def test_the_untouched_folder_of_one_part_is_worth_nothing_in_another():
-    grader = assignment_grader("buffer", 5, SANDBOX)
-    text = handout.sealed("blr")
+    grader = Grader("buffer", 5, SANDBOX)
+    text = catalogue.sealed("blr")
     chooses = {"pyproject.toml": b'[tool.nlts]\nassignment = "thompson"\n'}
     (result,) = grader.grade_all([submission("untouched", text, chooses)], 1)
     assert result.points == 0
@@ -228,14 +234,13 @@ UNLOADABLE = {
 
 
 def test_files_that_cannot_be_imported_say_why(invertible):
-    settings = dict(invertible.settings)
-    invertible.settings = {part: replace(setting, limits=Limits(load=4.0))
-                           for part, setting in settings.items()}
+    limits = invertible.limits
+    invertible.limits = replace(limits, load=4.0)
     handed_in = [submission(name, text) for name, (text, _) in UNLOADABLE.items()]
     for result in invertible.grade_all(handed_in, 2):
         assert result.points == 0
         assert UNLOADABLE[result.id][1] in result.problem, result.problem
-    invertible.settings = settings
+    invertible.limits = limits
 
 
 # Odd files ----------------------------------------------------------------------------------------
@@ -268,7 +273,7 @@ def test_odd_files_are_read(tmp_path):
         (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
         (tmp_path / name).write_bytes(data)
     (tmp_path / "link").mkdir()
-    (tmp_path / "link" / "nlts.py").symlink_to(source.ROOT / "nlts.py")
+    (tmp_path / "link" / "nlts.py").symlink_to(catalogue.ROOT / "nlts.py")
     paths = sorted(tmp_path.iterdir())
     found = {one.id: one for one in submissions.read_all([*paths, tmp_path / "nowhere", paths[0]])}
     for name in ("latin", "bom", "crlf", "wide"):
@@ -355,9 +360,8 @@ def test_the_open_assignment_ranks_what_is_won_back(tmp_path):
     rng = np.random.default_rng(0)
     contexts = rng.normal(size=(300, 3))
     paid = np.column_stack([contexts[:, 0], -contexts[:, 0]]) + 0.1 * rng.normal(size=(300, 2))
-    problem = {"set": "small", "seed": 1, "hyper": {"L": 120, "P": 30}, "contexts": contexts,
-               "rewards": paid}
-    grader = assignment_grader("prior", 2, SANDBOX, kind=ContestGrader, problems=[problem])
+    problem = "small", 1, {"L": 120, "P": 30}, contexts, paid
+    grader = ContestGrader("prior", 2, SANDBOX, [problem])
     head = "def better_prior(left, E_old, E_new, weights, lam):\n"
     bodies = {"paper": "    return likelihood_matching(left, E_old, E_new, weights, lam)\n",
               "invalid": "    return [(-np.eye(3), np.zeros(3))]\n",
@@ -377,7 +381,7 @@ def test_the_open_assignment_ranks_what_is_won_back(tmp_path):
 
 
 def test_a_sandbox_that_does_not_work_is_no_fault_of_students():
-    grader = assignment_grader("invertible", 1, "none", {"match_mean"})
+    grader = Grader("invertible", 1, "none")
     grader.try_out()
     grader.text += "\n1 / 0\n"
     with pytest.raises(Unloadable, match="ZeroDivisionError"):

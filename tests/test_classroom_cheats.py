@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from classroom_students import submission, text_of
 
-from classroom import handout, source
-from classroom.grading import assignment_grader
-from classroom.sandbox import Limits, bubblewrap, bubblewrap_works
+from classroom import catalogue, source
+from classroom.grading import Grader
+from classroom.sandbox import bubblewrap, bubblewrap_works
+from classroom.worker import is_blank
 
 NEEDS_BUBBLEWRAP = pytest.mark.skipif(not bubblewrap_works(), reason="bubblewrap is not installed")
 ANSWER = "    return np.zeros(len(mu_old))\n"
@@ -124,6 +125,14 @@ INSIDE = {
         except OSError:
             pass
 """,
+    "deep replies": """
+    import os
+    for fd in range(1, 20):
+        try:
+            os.write(fd, b'{"results": [' + b"[" * 480 + b"]" * 480 + b'], "failed": 1}\\n')
+        except OSError:
+            pass
+""",
     "flood of replies": """
     import os
     for fd in range(3, 20):
@@ -138,6 +147,7 @@ INSIDE = {
     "leaves at once": "    import os\n    os._exit(0)\n",
     "skips": "    import unittest\n    raise unittest.SkipTest('passed')\n",
     "closes the pipe": "    import os\n    os.closerange(0, 100)\n",
+    "closes it and goes on": "    import os\n    os.closerange(0, 100)\n    while True: pass\n",
     "lies in an error": """
     class Lie(Exception):
         def __str__(self):
@@ -268,9 +278,9 @@ OUTSIDE = {
 def grade():
     """Grades bodies of match_mean: {cheat: result}."""
     def run(bodies, sandbox, seconds=1.0):
-        grader = assignment_grader("invertible", 9, sandbox, {"match_mean"})
-        grader.settings = {part: replace(setting, limits=Limits(seconds, memory=1.0))
-                           for part, setting in grader.settings.items()}
+        grader = Grader("invertible", 9, sandbox)
+        grader.parts = grader.parts[:1]
+        grader.limits = replace(grader.limits, seconds=seconds, memory=1.0)
         grader.tests = {part: tests[1:2] for part, tests in grader.tests.items()}   # one is enough
         head = "def match_mean(E_old, E_new, mu_old):"
         handed_in = [submission(name, text_of("invertible", f"{head}\n{body}{ANSWER}"))
@@ -287,7 +297,7 @@ def no_points(results, but=()):
 
 def state_of_project():
     """Names, sizes and times of our own files."""
-    files = [*source.HERE.rglob("*.*"), source.ROOT / "nlts.py"]
+    files = [*catalogue.HERE.rglob("*.*"), catalogue.ROOT / "nlts.py"]
     return {path: (path.stat().st_size, path.stat().st_mtime_ns) for path in files
             if path.is_file() and path.suffix != ".pyc"}
 
@@ -296,7 +306,7 @@ def test_the_harness_can_give_points(grade):
     """To honest work, and to a cheat that only the sandbox stops."""
     bodies = {"honest": "    return np.linalg.pinv(E_new) @ E_old @ mu_old\n"}
     steals = "reads the reference from the disk"
-    bodies[steals] = OUTSIDE[steals].format(root=source.ROOT)
+    bodies[steals] = OUTSIDE[steals].format(root=catalogue.ROOT)
     results = grade(bodies, "none", 20.0)
     assert [list(result.scores.values()) for result in results.values()] == [[7], [7]]
 
@@ -321,7 +331,7 @@ def test_cheats_outside_the_process_gain_nothing_and_change_nothing(grade, tmp_p
     before = state_of_project()
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        bodies = {name: body.format(root=source.ROOT, canary=canary, folder=tmp_path, port=port)
+        bodies = {name: body.format(root=catalogue.ROOT, canary=canary, folder=tmp_path, port=port)
                   for name, body in OUTSIDE.items()}
         no_points(grade(bodies, "bwrap"))
     time.sleep(0.3)
@@ -338,7 +348,7 @@ def test_cheats_outside_the_process_gain_nothing_and_change_nothing(grade, tmp_p
 
 def test_top_level_code_and_files_beside_it_gain_nothing():
     """Code on import, files that hide ours, and a stolen reference of the other function."""
-    grader = assignment_grader("invertible", 9, "none")
+    grader = Grader("invertible", 9, "none")
     steal = "\nimport builtins\nbuiltins.stolen = (match_mean, invertible_prior)\n"
     use = "def {0}(*a):\n    import builtins\n    for f in getattr(builtins, 'stolen', ()):\n" \
           "        if f.__code__ is not {0}.__code__:\n            try:\n" \
@@ -351,27 +361,27 @@ def test_top_level_code_and_files_beside_it_gain_nothing():
     text = text_of("invertible", work)
     handed_in = [submission("steals", text + steal), submission("hides", text, beside),
                  submission("leaves", text + "\nraise SystemExit(0)\n"),
-                 submission("untouched", handout.sealed("invertible"))]
+                 submission("untouched", catalogue.sealed("invertible"))]
     for result in grader.grade_all(handed_in, 2):
         assert set(result.scores.values()) == {0}, result
 
 
 def test_the_reference_of_the_graded_function_is_never_sent():
     for name in ("blr", "invertible"):
-        grader = assignment_grader(name, 1)
-        for part, setting in grader.settings.items():
-            given = source.definitions(setting.given)
-            assert source.is_blank(given[part.function])
-            assert source.is_blank(given["NeuralLinearTS.learn"])        # nor later parts
-            assert not any("check" in step or "expected" in step
-                           for test in grader.tests[part] for step in test.bare())
+        grader = Grader(name, 1)
+        for part, text in grader.given.items():
+            given = source.definitions(text)
+            assert is_blank(given[part.function])
+            assert is_blank(given["NeuralLinearTS.learn"])               # nor later parts
+            sent = {key for _, steps, _ in grader.tests[part] for step in steps for key in step}
+            assert sent <= {"path", "as", "args", "kwargs", "value", "times"}
 
 
 @NEEDS_BUBBLEWRAP
 def test_the_sandbox_shows_no_file_of_ours(grade):
     body = f"""
     import os, sys
-    seen = [path for path in {[str(source.ROOT / 'nlts.py'), str(source.HERE), '/etc/passwd',
+    seen = [path for path in {[str(catalogue.ROOT / 'nlts.py'), str(catalogue.HERE), '/etc/passwd',
                                os.path.expanduser('~/.bashrc'), '/sys', '/var', '/run']!r}
             if os.path.exists(path)]
     pids = [name for name in os.listdir("/proc") if name.isdigit()]

@@ -8,32 +8,35 @@ import tokenize
 import pytest
 from classroom_students import submission
 
-from classroom import handout, hunts, source
+from classroom import source
 from classroom.__main__ import main
-from classroom.catalogue import ASSIGNMENTS, HOME, sealed_while
-from classroom.grading import build_tests
+from classroom.cases import build_tests
+from classroom.catalogue import ASSIGNMENTS, BUGS, HOME, program, reference, sealed
+from classroom.grading import HuntGrader
+from classroom.handout import CHECK_SEED
 from classroom.sandbox import bubblewrap_works
 from classroom.testing import judge
-from classroom.worker import Stage
+from classroom.worker import Stage, is_blank, load
 
 SANDBOX = "bwrap" if bubblewrap_works() else "none"
 
 
-@pytest.mark.parametrize("name", list(hunts.BUGS))
+@pytest.mark.parametrize("name", list(BUGS))
 def test_a_bug_is_caught_by_our_tests_and_shown_by_its_symptom(name):
-    function = hunts.BUGS[name]["function"]
-    right = source.load(hunts.right_source(name), "nlts_right")
-    wrong = source.load(hunts.with_bug(name), "nlts_wrong")
-    tests = build_tests(function, right, 3)
-    verdicts = [judge(test.steps, Stage(wrong).run(test.steps), test.expected) for test in tests]
-    assert any(verdicts)
-    assert hunts.symptom(name, wrong) and not hunts.symptom(name, right)
+    function = BUGS[name]["function"]
+    right = load(reference(name), "nlts_right")
+    wrong = load(sealed(name), "nlts_wrong")
+    for title, seed in ((function, 3), (BUGS[name]["experiment"], CHECK_SEED)):
+        tests = build_tests(title, right, seed)
+        for module in (wrong, right):
+            told = [judge(steps, answers, Stage(module).run(steps)) for _, steps, answers in tests]
+            assert any(told) == (module is wrong), told
 
 
-@pytest.mark.parametrize("name", list(hunts.BUGS))
+@pytest.mark.parametrize("name", list(BUGS))
 def test_nothing_betrays_the_line(name):
-    text, function = hunts.with_bug(name), hunts.BUGS[name]["function"]
-    right = hunts.right_source(name)
+    text, function = sealed(name), BUGS[name]["function"]
+    right = reference(name)
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
     assert not [token for token in tokens if token.type == tokenize.COMMENT]
     assert source.plain(text) == text and max(map(len, text.split("\n"))) <= 100
@@ -44,12 +47,13 @@ def test_nothing_betrays_the_line(name):
             assert not set(ast.get_docstring(node) or "") & set("=^~@")
     home = HOME[function]
     for other in ASSIGNMENTS:                                        # diffs show whole functions
-        assert source.is_blank(source.definitions(handout.sealed(other))[function])
-        assert other == home or source.is_blank(
-            source.definitions(handout.solution(other))[function])
+        assert is_blank(source.definitions(sealed(other))[function])
+        assert other == home or is_blank(
+            source.definitions(program(other, [other]))[function])
     found = source.definitions(text)
-    for later in set(sealed_while(home)) & set(found):
-        assert source.is_blank(found[later])
+    order = list(ASSIGNMENTS)
+    for later in set(HOME) & set(found):
+        assert is_blank(found[later]) == (order.index(HOME[later]) > order.index(home))
 
 
 def test_a_hunt_is_a_folder_that_can_be_solved(tmp_path):
@@ -57,8 +61,8 @@ def test_a_hunt_is_a_folder_that_can_be_solved(tmp_path):
     assert main(["bug", name, "--out", str(folder)]) == 0
     assert "yours is" in (folder / "README.md").read_text()
     texts = "\n".join(path.read_text() for path in folder.rglob("*.*"))
-    assert name not in texts and hunts.BUGS[name]["right"] not in texts
-    for text, end in ((None, "1 to go.\n"), (hunts.right_source(name), "All right.\n")):
+    assert name not in texts and BUGS[name]["right"] not in texts
+    for text, end in ((None, "1 to go.\n"), (reference(name), "All right.\n")):
         if text:
             (folder / "nlts.py").write_text(text)
         run = subprocess.run([sys.executable, "check.py"], cwd=folder, text=True,
@@ -85,11 +89,12 @@ def test_bytes():
 
 def test_who_mends_and_tests_gets_the_points():
     name = "wrong-arm-evicted"
-    grader = hunts.HuntGrader(name, 5, SANDBOX)
-    bug, right = hunts.with_bug(name), hunts.right_source(name)
+    grader = HuntGrader(name, 5, SANDBOX)
+    bug, right = sealed(name), reference(name)
     cases = {"both": (right, GOOD, 5, 5, ""), "neither": (bug, None, None, 0, "no test_bug.py"),
              "always": (right, "def test_x():\n    pass\n", 5, 0, "passes on the bug"),
              "never": (right, "def test_x():\n    assert 0\n", 5, 0, "fails on the right"),
+             "binary": (right, "\0", 5, 0, "no text"),
              "broken": (right, "import nowhere\n", 5, 0, "cannot run"),
              "leaves": (right, "import os\nos._exit(1)\n", 5, 0, "ended")}
     space = {}
@@ -104,4 +109,4 @@ def test_who_mends_and_tests_gets_the_points():
         scores = list(result.scores.values())
         assert scores[1] == tested, (result.id, result.outcomes)
         assert scores[0] == mended or mended is None and scores[0] < 5, (result.id, scores)
-        assert words in (result.outcomes[grader.test][0][1] or ""), result.outcomes
+        assert words in (result.outcomes[grader.parts[1]][0][1] or ""), result.outcomes

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from checks import source
 from checks.sandbox import Limits
-from checks.testing import Setting, Test, Unloadable, roots_of, run_tests
+from checks.testing import Unloadable, run_tests
+from checks.worker import decode, load
 
 HERE = Path(__file__).resolve().parent
 SAVED = json.loads((HERE / "checks" / "tests.json").read_text(encoding="utf-8"))
@@ -29,16 +30,11 @@ def filled(*path):
 @cache
 def outcomes(marker):
     """[(title, None or words)] of the tests of one function."""
-    part = SAVED["parts"][marker]
-    tests = [Test(*test) for test in part["tests"]]
-    given = filled("checks", "given.txt")
-    blanks = [name for name, node in source.definitions(given).items() if source.is_blank(node)]
-    roots = roots_of(part["function"], tests)
-    setting = Setting(given, (part["function"], *blanks), roots, Limits(SAVED["seconds"]),
-                      output=None)
+    function, tests = SAVED["tests"][marker]
     files = {path.name: path.read_bytes() for path in HERE.iterdir() if path.is_file()}
     student = (HERE / "nlts.py").read_text(encoding="utf-8-sig")
-    return run_tests(tests, lambda: setting.start(files, "nlts.py", student))
+    given = source.blank(filled("checks", "given.txt"), [function])
+    return run_tests(tests, files, student, given, Limits(SAVED["seconds"], output=None))
 
 
 def pytest_generate_tests(metafunc):
@@ -46,7 +42,7 @@ def pytest_generate_tests(metafunc):
     import pytest
     metafunc.parametrize("marker, i", [
         pytest.param(marker, i, marks=getattr(pytest.mark, marker))
-        for marker, part in SAVED["parts"].items() for i in range(len(part["tests"]))])
+        for marker, (_, tests) in SAVED["tests"].items() for i in range(len(tests))])
 
 
 def test_step(marker, i):
@@ -57,8 +53,9 @@ def test_step(marker, i):
 def compete():
     """Play the arena with nlts.py as it is, released solutions filled in."""
     from checks import arena
-    problems, baselines = arena.saved(HERE / "checks" / "arena.npz")
-    nlts = source.load(filled("nlts.py"), "nlts")
+    text = (HERE / "checks" / "arena.json").read_text(encoding="utf-8")
+    problems, baselines = decode(json.loads(text))
+    nlts = load(filled("nlts.py"), "nlts")
     paper = arena.won_back(baselines["paper"], baselines)
     sums = arena.earned(nlts, problems, prior=nlts.better_prior)
     for name, share in arena.won_back(sums, baselines).items():
@@ -68,10 +65,10 @@ def compete():
 def main(markers):
     """Tell what is right and what is wrong; 0 if all is right."""
     wrong = 0
-    for marker in markers or SAVED["parts"]:
-        if marker not in SAVED["parts"]:
-            sys.exit(f"{marker}: expected one of {', '.join(SAVED['parts'])}")
-        print(SAVED["parts"][marker]["function"], flush=True)
+    for marker in markers or SAVED["tests"]:
+        if marker not in SAVED["tests"]:
+            sys.exit(f"{marker}: expected one of {', '.join(SAVED['tests'])}")
+        print(SAVED["tests"][marker][0], flush=True)
         for title, words in outcomes(marker):
             wrong += words is not None
             print(f"  right  {title}" if words is None else f"  WRONG  {title}\n         {words}")

@@ -1,10 +1,4 @@
 # ruff: noqa: F821
-# The fast solver of Eq. 6, step by step: checkpoints of match_covariance. With E (n, g), t (n,) in
-# the units of _without_units, the problem
-#     minimize  sum_j (phi_j' S phi_j - t_j)^2 + ridge |S|^2  over S with eigenvalues >= floor
-# is solved by S(y) = the matrix A(y) = E' diag(y) E with its eigenvalues raised to at least floor,
-# at the y (n,) that minimizes theta.
-
 def dual_value(y, E, t, ridge, floor):
     """theta(y) = ridge y'y / 2 - t'y + sum_k x_k (w_k - x_k / 2): a number.
 
