@@ -41,11 +41,8 @@ for epsilon in (0.1, 0.2, 0.3):                       # of Amazon reviews only
                                      {"epsilon": epsilon})
 
 
-def make_agent(recipe, problem, memory, hyper, seed, wrap=lambda part, function: function):
-    """The agent of a recipe for a problem. memory: tuples an arm; hyper: arguments of nlts.Config.
-
-    wrap(part, function) may time the functions "train" and "priors".
-    """
+def make_agent(recipe, problem, memory, hyper, seed):
+    """The agent of a recipe for a problem. memory: tuples an arm; hyper: changes of nlts.Config."""
     if recipe.agent is nlts.LinearTS:
         return nlts.LinearTS(problem.dim, problem.n_arms, seed=seed, **recipe.arguments, **hyper)
     if problem.vocabulary is None:
@@ -53,10 +50,6 @@ def make_agent(recipe, problem, memory, hyper, seed, wrap=lambda part, function:
     else:
         size, network, train = problem.vocabulary, fast.FastTextCNN, nlts.train
     network = (recipe.network or network)(size, problem.n_arms, seed=seed)
-    train = wrap("train", recipe.train or train)
-    arguments = dict(recipe.arguments)
-    if "prior" in arguments:
-        arguments["prior"] = wrap("priors", arguments["prior"])
     tuples = memory * problem.n_arms if recipe.limited else None
-    return recipe.agent(network, problem.n_arms, memory=tuples, train=train, seed=seed,
-                        **arguments, **hyper)
+    return recipe.agent(network, problem.n_arms, memory=tuples, train=recipe.train or train,
+                        seed=seed, **recipe.arguments, **hyper)

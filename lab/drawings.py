@@ -1,4 +1,6 @@
 """The pictures of experiments.py."""
+from itertools import cycle
+
 import numpy as np
 
 import nlts
@@ -62,11 +64,11 @@ def kinds(rewards):
 
 def wheel(linear_task, neural_task, delta=0.5, shown=1500):
     """Appendix B's figure: reward samples, predictions of two algorithms; a column an arm."""
-    problem, linear, _ = runs.make_run(linear_task | {"run": 0})
+    problem, linear = runs.make_run(linear_task | {"run": 0})
     runs.play(problem, linear)
     predicted = np.column_stack([problem.contexts @ arm.mu_hat for arm in linear.arms])
     rows = {"reward samples": problem.rewards, "linear": predicted}
-    problem, neural, _ = runs.make_run(neural_task | {"run": 0})
+    problem, neural = runs.make_run(neural_task | {"run": 0})
     runs.play(problem, neural)
     phi = nlts.last_layer_activations(neural.network, problem.contexts)
     rows["both priors\n(the paper)"] = np.column_stack([phi @ arm.mu_hat for arm in neural.arms])
@@ -90,11 +92,11 @@ def exploration(rewards):
     names = [name for name in verdicts.EXPLORED[1:] if name in next(iter(rewards[6.0].values()))]
     figure, axes = pyplot.subplots(1, len(names), figsize=(9, 3.2), sharey=True, squeeze=False)
     for panel, name in zip(axes[0], names, strict=True):
-        for i, d in enumerate(rewards[6.0]):
+        for d, style in zip(rewards[6.0], cycle(list(STYLE)[1:]), strict=False):
             pairs = [(sets[d][name], sets[d]["neural-linear"]) for sets in rewards.values()]
             gains = [paired(100 * (own - full) / full.mean()) for own, full in pairs]
             value, error = np.transpose(gains)
-            curve(panel, i, [f"{b0:g}" for b0 in rewards], value, verdicts.name_of(d), error)
+            curve(panel, [f"{b0:g}" for b0 in rewards], value, error, verdicts.name_of(d), style)
         panel.axhline(0, color="black", linewidth=0.8)
         panel.set(title=name, xlabel="b⁰ of the noise prior Inv-Gamma(6, b⁰)")
     axes[0, 0].set_ylabel("reward minus full memory's, %")

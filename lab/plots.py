@@ -16,20 +16,8 @@ STYLE = {  # of the algorithms, everywhere the same
     "carried": {"color": "#0072B2", "linestyle": "-.", "marker": "^"},
     "perfect-prior": {"color": "#009E73", "linestyle": (0, (3, 1, 1, 1)), "marker": "*"},
 }
-STYLES = list(STYLE.values())[1:]
 
 
-def panels(title, n=3):
-    """A row of panels with logarithmic y axes under one caption line."""
-    figure, axes = pyplot.subplots(1, n, figsize=(4 * n, 3.9))
-    figure.suptitle(title, fontsize=10)
-    for axis in axes:
-        axis.set_yscale("log")
-        axis.grid(alpha=0.3)
-    return figure, axes
-
-
-def curve(axis, i, x, y, label, error=None, **options):
-    """A line with error bars in the i-th style."""
-    options = STYLES[i] | {"markersize": 4, "capsize": 2} | options
-    axis.errorbar(x, y, error, label=label, **options)
+def curve(axis, x, y, error, label, style):
+    """A line with error bars, in the style of an algorithm."""
+    axis.errorbar(x, y, error, label=label, markersize=4, capsize=2, **STYLE[style])

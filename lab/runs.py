@@ -68,40 +68,27 @@ def play(problem, agent, watch=None):
 
 
 def make_run(task):
-    """Problem and agent of a task, and the seconds that training and priors will have taken."""
+    """Problem and agent of a task."""
     seed = run_seed(task["experiment"], task["dataset"], task["run"], task["seed"])
     problem, recipe = make_problem(task, seed), recipe_of(task)
-    seconds = {"train": 0.0, "priors": 0.0}
-
-    def timed(part, function):
-        def call(*arguments, **options):
-            start = time.perf_counter()
-            result = function(*arguments, **options)
-            seconds[part] += time.perf_counter() - start
-            return result
-
-        return call
-
     if recipe.agent is nlts.LinearTS:                 # an intercept
         contexts = np.hstack([problem.contexts, np.ones((len(problem), 1))])
         problem = replace(problem, contexts=contexts)
-    agent = agents.make_agent(recipe, problem, task["memory"], task["config"], seed, timed)
-    return problem, agent, seconds
+    return problem, agents.make_agent(recipe, problem, task["memory"], task["config"], seed)
 
 
 def run_task(task, watch=None):
     """One run; a line of results."""
     torch.set_num_threads(1)
     start = time.perf_counter()
-    problem, agent, seconds = make_run(task)
+    problem, agent = make_run(task)
     earned = play(problem, agent, watch)
-    seconds["total"] = time.perf_counter() - start
     line = {"dataset": task["dataset"], "algorithm": task["algorithm"], "run": task["run"],
             "steps": len(earned), "arms": problem.n_arms,
             "dim": problem.dim - isinstance(agent, nlts.LinearTS),     # without the intercept
             "reward": round(float(earned.sum()), 6),
             "optimal": round(float(problem.optimal.sum()), 6),
-            "seconds": {part: round(s, 3) for part, s in seconds.items()}, "config": task["hash"]}
+            "seconds": round(time.perf_counter() - start, 3), "config": task["hash"]}
     if task["trace"]:
         regret = (problem.optimal - earned).tolist()
         line["regret"] = [int(x) if x == int(x) else round(x, 6) for x in regret]

@@ -4,7 +4,7 @@ from scipy.linalg import expm
 
 import beyond
 import nlts
-from lab.plots import STYLE, curve, panels
+from lab.plots import curve, pyplot
 from lab.runs import progress
 from lab.text import Report, paired, rough
 
@@ -79,12 +79,14 @@ def tell(exact):
 
 def draw(sweeps):
     """Errors against the tuples in the buffer, and against the bend of the features."""
-    figure, axes = panels(f"Appendix C: mean of {len(sweeps[0][-1])} runs ± 1 standard error", 2)
+    figure, axes = pyplot.subplots(1, 2, figsize=(8, 3.9))
+    figure.suptitle(f"Appendix C: mean of {len(sweeps[0][-1])} runs ± 1 standard error")
     for axis, (title, name, sizes, values) in zip(axes, sweeps, strict=True):
         mean, error = paired(values)
         for i, (prior, style) in enumerate(PRIORS.items()):
-            curve(axis, i, sizes, mean[:, i], prior, error[:, i], **STYLE[style])
+            curve(axis, sizes, mean[:, i], error[:, i], prior, style)
         axis.legend(fontsize=8)
-        axis.set(title=title, xlabel=name)
+        axis.set(title=title, xlabel=name, yscale="log")
+        axis.grid(alpha=0.3)
     axes[1].set_xscale("log")
     return figure

@@ -50,7 +50,7 @@ def run_seconds(o, steps, repeats):
     seconds = {name: [] for name in tasks}
     for k in range(repeats):
         for name, task in tasks.items():
-            problem, agent, _ = runs.make_run(task | {"run": k})
+            problem, agent = runs.make_run(task | {"run": k})
             seconds[name].append(clock(runs.play, problem, agent))
     return seconds
 

@@ -86,7 +86,7 @@ def table(lines, rewards):
     if whole:
         parts += [kinds_text(whole), claims_text(whole), minus_text("ours", whole, "carried"),
                   goals_text(whole)]
-    hours = sum(line["seconds"]["total"] for line in lines) / 3600 / 2
+    hours = sum(line["seconds"] for line in lines) / 3600 / 2
     time = goal(f"{len(lines)} runs on two cores", "<= 2 h", f"{hours:.1f} h", hours <= 2)
     return "\n\n".join([*parts, text_table(GOALS, [time])])
 

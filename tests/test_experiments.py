@@ -123,7 +123,7 @@ def made_up(**means):
             reward = 4000 + means.get(name, 0.0) + difficulty + rng.normal(size=8)
             lines += [{"dataset": dataset, "algorithm": name, "run": k, "reward": reward[k],
                        "dim": 9, "arms": 7, "steps": 5000, "config": "c",
-                       "seconds": {"total": 180.0}} for k in range(8)]
+                       "seconds": 180.0} for k in range(8)]
     return lines
 
 

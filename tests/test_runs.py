@@ -162,9 +162,9 @@ def test_seeds_are_those_of_the_run_only(tmp_path):
         np.testing.assert_array_equal(problems[0].rewards, problem.rewards)
 
 
-def test_a_run_is_the_plain_loop_and_its_parts_are_timed(tmp_path):
+def test_a_run_is_the_plain_loop_and_is_timed(tmp_path):
     task = small_task(options(tmp_path), "carried", steps=130) | {"run": 0, "trace": True}
-    problem, agent, _ = runs.make_run(task)
+    problem, agent = runs.make_run(task)
     earned = []
     for context, rewards in zip(problem.contexts, problem.rewards, strict=True):
         arm = agent.act(context)
@@ -173,8 +173,7 @@ def test_a_run_is_the_plain_loop_and_its_parts_are_timed(tmp_path):
     line = runs.run_task(task)
     assert line["reward"] == sum(earned)
     np.testing.assert_allclose(line["regret"], problem.optimal - earned)
-    assert 0 < line["seconds"]["train"] < line["seconds"]["total"]
-    assert 0 < line["seconds"]["priors"] < line["seconds"]["total"]
+    assert line["seconds"] > 0
     assert torch.get_num_threads() == 1
 
 
@@ -385,6 +384,6 @@ def test_a_cluster_gives_the_same_results_even_if_a_worker_dies(cluster, tmp_pat
 
 def test_linear_gets_an_intercept(tmp_path):
     task = runs.make_task(options(tmp_path), "table", "statlog", "linear", 30) | {"run": 0}
-    problem, agent, _ = runs.make_run(task)
+    problem, agent = runs.make_run(task)
     assert problem.contexts.shape == (30, 10) and agent.dim == 10
     assert (problem.contexts[:, -1] == 1).all()
