@@ -18,7 +18,7 @@ import datasets  # noqa: E402
 import nlts  # noqa: E402
 from lab import pages, paper, verdicts  # noqa: E402
 from lab.agents import ALGORITHMS  # noqa: E402
-from lab.runs import HERE, execute, make_task, present, steps_of  # noqa: E402
+from lab.runs import HERE, execute, make_run, make_task, play, present, steps_of  # noqa: E402
 from lab.text import Report, rough  # noqa: E402
 
 COMMANDS = {  # name: (where it is, what it shows, minutes on two cores)
@@ -114,10 +114,23 @@ def wheel(o):
     if not tasks:
         sys.exit("wheel plays linear, neural-linear, both-priors and carried")
     lines = played(o, 50, tasks)
-    shown = [make_task(o, "wheel", "wheel 0.5", name, steps, **WHEEL_PHASES)
-             for name in ("linear", "both-priors")]
+    rows = {}
+    for name in ("linear", "both-priors"):
+        task = make_task(o, "wheel", "wheel 0.5", name, steps, **WHEEL_PHASES)
+        problem, rows[name] = predictions(task)
+    rows = {"reward samples": problem.rewards, **rows}
     return Report(verdicts.wheel(lines, verdicts.by_dataset(lines)) + rough(o),
-                  figures={"wheel": drawings.wheel(*shown)})
+                  figures={"wheel": drawings.wheel(problem.contexts, rows, 0.5)})
+
+
+def predictions(task):
+    """The problem of a task's first run, and at its end the expected reward of each arm, (T, N)."""
+    problem, agent = make_run(task | {"run": 0})
+    play(problem, agent)
+    phi = problem.contexts
+    if not isinstance(agent, nlts.LinearTS):
+        phi = nlts.last_layer_activations(agent.network, phi)
+    return problem, np.column_stack([phi @ arm.mu_hat for arm in agent.arms])
 
 
 def drift(o):

@@ -3,8 +3,7 @@ from itertools import cycle
 
 import numpy as np
 
-import nlts
-from lab import runs, verdicts
+from lab import verdicts
 from lab.agents import RECIPES
 from lab.plots import STYLE, curve, pyplot
 from lab.text import paired
@@ -62,19 +61,11 @@ def kinds(rewards):
     return figure
 
 
-def wheel(linear_task, neural_task, delta=0.5, shown=1500):
-    """Appendix B's figure: reward samples, predictions of two algorithms; a column an arm."""
-    problem, linear = runs.make_run(linear_task | {"run": 0})
-    runs.play(problem, linear)
-    predicted = np.column_stack([problem.contexts @ arm.mu_hat for arm in linear.arms])
-    rows = {"reward samples": problem.rewards, "linear": predicted}
-    problem, neural = runs.make_run(neural_task | {"run": 0})
-    runs.play(problem, neural)
-    phi = nlts.last_layer_activations(neural.network, problem.contexts)
-    rows["both priors\n(the paper)"] = np.column_stack([phi @ arm.mu_hat for arm in neural.arms])
+def wheel(contexts, rows, delta, shown=1500):
+    """Appendix B's figure: values {row: (T, 5)} at contexts (T, 2); a column an arm."""
     figure, axes = pyplot.subplots(3, 5, figsize=(8, 4.8), sharex=True, sharey=True,
                                    subplot_kw={"aspect": "equal"})
-    x, y = problem.contexts[:shown].T
+    x, y = contexts[:shown].T
     for row, (text, values) in zip(axes, rows.items(), strict=True):
         row[0].set_ylabel(text)
         for i, panel in enumerate(row):
@@ -83,7 +74,7 @@ def wheel(linear_task, neural_task, delta=0.5, shown=1500):
             panel.set(xticks=[-1, 0, 1], yticks=[-1, 0, 1])
             axes[0, i].set_title(f"arm {i + 1}")
     figure.colorbar(dots, ax=axes, label="reward", shrink=0.8)
-    figure.suptitle(f"Wheel, δ = {delta}: one run of {len(problem)} steps; circle: ‖x‖ = δ")
+    figure.suptitle(f"Wheel, δ = {delta}: one run of {len(contexts)} steps; circle: ‖x‖ = δ")
     return figure
 
 
