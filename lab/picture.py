@@ -1,4 +1,6 @@
 """The paper in one picture: where a posterior is certain, before and after a retraining."""
+import copy
+
 import numpy as np
 import torch
 
@@ -7,7 +9,6 @@ import nlts
 from lab.text import Report
 
 TUPLES, KEPT, HIDDEN = 400, 60, 20
-CONFIG = nlts.Config(P=300, lr=1e-2)
 PRIORS = {"no prior": nlts.no_prior, "the paper's prior": nlts.likelihood_matching,
           "our prior": beyond.carried_prior}
 SEEN, GOAL, INVENTED = "certain where tuples were", "as it should be", "certain where nobody was"
@@ -34,23 +35,14 @@ def measure(moved, seed):
     contexts = arc(moved, rng)
     rewards = np.sin(2 * contexts[:, 0]) + contexts[:, 1] + 0.1 * rng.standard_normal(TUPLES)
     network = spread_network(rng)
-    before = full_posterior(network, contexts, rewards)
-    maps = {"before retraining": deviation(before, network)}
-    buffer = nlts.ReplayBuffer(KEPT)
-    for context, reward in zip(contexts, rewards, strict=True):
-        buffer.add(context, 0, reward)
-    kept, r = buffer.rows_of(0)
-    E_old = nlts.last_layer_activations(network, kept)
-    left = before.without(E_old, r)
-    nlts.train(network, buffer, CONFIG, rng)
-    E_new = nlts.last_layer_activations(network, kept)
-    weights = nlts.last_layer_weights(network)
-    for name, prior in PRIORS.items():
-        Phi0, mu0 = prior([left], [E_old], [E_new], weights, CONFIG.lam)[0]
-        after = nlts.BayesianLinearRegression(Phi0, mu0, left.a, left.b, left.n)
-        after.update(E_new, r)
-        maps[name] = deviation(after, network)
-    maps["full memory"] = deviation(full_posterior(network, contexts, rewards), network)
+    maps = {"before retraining": full_memory(network, contexts, rewards)}
+    for name, prior in PRIORS.items():                # a phase leaves rng as it is: all train alike
+        agent = nlts.NeuralLinearTS(copy.deepcopy(network), 1, KEPT, prior, L=TUPLES, P=300,
+                                    lr=1e-2, seed=rng)
+        for context, reward in zip(contexts, rewards, strict=True):
+            agent.update(context, 0, reward)
+        maps[name] = deviation(agent.arms[0], agent.network)
+    maps["full memory"] = full_memory(agent.network, contexts, rewards)
     return contexts, maps
 
 
@@ -71,12 +63,11 @@ def spread_network(rng):
     return network
 
 
-def full_posterior(network, contexts, rewards):
-    """The posterior of all tuples under the network's features."""
-    first = CONFIG.lam * np.eye(HIDDEN), np.zeros(HIDDEN), CONFIG.a0, CONFIG.b0
-    arm = nlts.BayesianLinearRegression(*first)
+def full_memory(network, contexts, rewards):
+    """s(b) of the posterior of all tuples under the network's features; a0 and b0 have no part."""
+    arm = nlts.BayesianLinearRegression(nlts.Config.lam * np.eye(HIDDEN), np.zeros(HIDDEN), 1, 1)
     arm.update(nlts.last_layer_activations(network, contexts), rewards)
-    return arm
+    return deviation(arm, network)
 
 
 def deviation(arm, network):
