@@ -14,16 +14,18 @@ import os
 import re
 import sys
 import tomllib
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from lab import files
-from lab.files import DataError, MissingData, contents, csv_rows, cut_header, read_numbers
+from lab.files import DataError, MissingData, contents
 
 BUNDLE = Path(__file__).resolve().parent / "data"
+MISSING = {"", "?", "na", "n/a", "nan", "null", "none"}  # in a table of your own
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +68,7 @@ class Source:
     url: str = ""      # of one of them
     page: str = ""     # if there is no url: where a person gets the file
     sha256: str = ""   # of the first file, unpacked
-    format: dict | None = None  # of a table of numbers: see `numbers`
+    format: dict = field(default_factory=dict)  # arguments of the reader, `bundled` or `numbers`
 
 
 known = tomllib.loads((BUNDLE / "sources.toml").read_text())
@@ -76,128 +78,93 @@ NAMES = (*SOURCES, "wheel")
 
 # --- reading: each data set's files to its table --------------------------------------------------
 
-def numeric(X, y):
-    """Table of numbers."""
-    return Table(X, y, np.zeros(X.shape[1], int))
+def coded(X, y, categories=()):
+    """Table whose columns `categories` become codes without gaps, over all rows of the file."""
+    levels = np.zeros(X.shape[1], int)
+    for i in categories:
+        values, X[:, i] = np.unique(X[:, i], return_inverse=True)
+        levels[i] = len(values)
+    return Table(X, y, levels)
 
 
-def categorical(X, y):
-    """Table of categories: codes without gaps, over all rows of the file."""
-    codes, levels = [], []
-    for column in X.T:
-        values, code = np.unique(column, return_inverse=True)
-        codes.append(code.astype(np.int16))
-        levels.append(len(values))
-    return Table(np.column_stack(codes), y, np.array(levels))
-
-
-def numbers(path, data, arms, columns, header=None, sep=None, dtype="int32", words=(), label=None,
-            first=1, skip=(), categories=False):
+def numbers(source, path, data, label=None, first=1, skip=(), categories=False, **layout):
     """A table of numbers, of which one column may be the class.
 
-    header: how the line of names begins, a regular expression. words: what stands for a number, and
-    the number. label: the column of classes, which count from `first`. skip: columns not used.
+    label: the column of classes, which count from `first`. skip: columns not used. categories:
+    whether the others are codes. layout: see files.read_numbers.
     """
-    line = 1
-    if header is not None:
-        data, line = cut_header(path, data, columns, header)
-    for word, number in words:
-        data = re.sub(word.encode(), number.encode(), data, flags=re.MULTILINE)
-    X = read_numbers(path, data, columns, line, sep, dtype)
+    X, line = files.read_numbers(path, data, **layout)
     if label is None:
-        return numeric(X, np.zeros(len(X), np.int8))
+        return coded(X, np.zeros(len(X), np.int8))
     y = X[:, label] - first
-    bad = np.flatnonzero((y < 0) | (y >= arms) | (y % 1 != 0))
+    bad = np.flatnonzero((y < 0) | (y >= source.arms) | (y % 1 != 0))
     if len(bad):
-        what = f"unknown class {X[bad[0], label]:g}, expected {first} to {first + arms - 1}"
+        what = f"unknown class {X[bad[0], label]:g}, expected {first} to {first + source.arms - 1}"
         raise DataError(path, what, line + bad[0])
     X, y = np.delete(X, [label, *skip], axis=1), y.astype(np.int8)
     if not categories:
-        return numeric(X, y)
+        return coded(X, y)
     strange = np.flatnonzero((X < 0).any(1) | (X > 999).any(1))
     if len(strange):
         raise DataError(path, "a code that is not one of 0 to 999", line + strange[0])
-    return categorical(X, y)
+    return coded(X.astype(np.int16), y, range(X.shape[1]))
 
 
-def bundled(name):
-    """Columns c00, c01, ... of data/NAME.npz; of text, codes of the texts in c01_values."""
-    return files.arrays(BUNDLE / f"{name}.npz", advice="restore it: git checkout -- data")
+def bundled(source, columns, label, first=0, complete=()):
+    """Columns of data/NAME.npz, of the first rows where none of the columns `complete` is "?"."""
+    found = files.arrays(BUNDLE / f"{source.name}.npz", advice="restore it: git checkout -- data")
+    y = found[label] - first
+    keep = np.ones(len(y), bool)
+    for c in complete:
+        keep &= found[f"{c}_values"][found[c]] != "?"
+    rows = np.flatnonzero(keep)[:source.rows]
+    X = np.column_stack([found[c][rows] for c in columns])
+    texts = [i for i, c in enumerate(columns) if f"{c}_values" in found]
+    return coded(X, y[rows], texts)
 
 
-def statlog():
-    """The rows of shuttle.trn, as in the paper's code; the bundle also has shuttle.tst."""
-    *X, y = (column[:43_500] for column in bundled("statlog").values())
-    return numeric(np.column_stack(X), y - 1)
-
-
-def mushroom():
-    """Class 0 is edible, 1 poisonous; all columns are categories."""
-    found = bundled("mushroom")
-    X = np.column_stack([found[f"c{i:02}"] for i in range(1, 23)])
-    return categorical(X, found["c00"])
-
-
-def adult():
-    """As the paper's code: without rows that miss a value, and without c06, the occupation."""
-    found = bundled("adult")
-    plain = ["c00", "c02", "c04", "c10", "c11", "c12"]
-    texts = ["c01", "c03", "c05", "c07", "c08", "c09", "c13"]
-    keep = np.all([found[f"{c}_values"][found[c]] != "?" for c in (*texts, "c06")], axis=0)
-    y = found["c14"][keep]
-    left = numeric(np.column_stack([found[c][keep] for c in plain]), y)
-    right = categorical(np.column_stack([found[c][keep] for c in texts]), y)
-    return Table(np.hstack([left.X, right.X]), y, np.concatenate([left.levels, right.levels]))
-
-
-def jester(path, data):
+def jester(source, path, data):
     """Ratings of 40 jokes."""
     X = files.arrays(path, data)
     if X.ndim != 2 or X.shape[1] != 40 or X.dtype.kind != "f" or not np.isfinite(X).all():
         raise DataError(path, f"{X.dtype} of shape {X.shape}, not finite ratings of 40 jokes")
-    return numeric(X, np.zeros(len(X), np.int8))
+    return coded(X, np.zeros(len(X), np.int8))
 
 
-def smartphones(*parts):
+def smartphones(source, *parts):
     """Inputs and labels of the training part, then of the test part."""
-    X, y = [], []
+    tables = []
     for inputs_path, inputs, labels_path, labels in (parts[:4], parts[4:]):
-        X.append(numbers(inputs_path, inputs, 6, 561, dtype="float").X)
-        y.append(numbers(labels_path, labels, 6, 1, label=0).y)
-        if len(y[-1]) != len(X[-1]):
-            what = f"{len(y[-1])} labels for {len(X[-1])} rows of inputs"
-            raise DataError(labels_path, what, len(y[-1]))
-    return numeric(np.concatenate(X), np.concatenate(y))
+        X = numbers(source, inputs_path, inputs, columns=561, dtype="float").X
+        y = numbers(source, labels_path, labels, label=0, columns=1).y
+        if len(y) != len(X):
+            raise DataError(labels_path, f"{len(y)} labels for {len(X)} rows of inputs", len(y))
+        tables.append((X, y))
+    return coded(*map(np.concatenate, zip(*tables, strict=True)))
 
 
-def amazon(path, data):
+def amazon(source, path, data):
     """Reviews and their stars; rows without a review are left out."""
-    (_, names), *rows = csv_rows(path, data)
-    if not rows or "Rating" not in names or "Reviews" not in names:
+    lines, columns = files.csv_columns(path, data)
+    if not {"Rating", "Reviews"} <= set(columns):
         raise DataError(path, "expected a header with Rating and Reviews, then rows", 1)
-    texts, stars = [], []
-    for line, row in rows:
-        fields = dict(zip(names, row, strict=True))
-        if fields["Rating"] not in ("1", "2", "3", "4", "5"):
-            what = f"unknown class {fields['Rating'][:40]!r}, expected 1 to 5"
-            raise DataError(path, what, line)
-        if fields["Reviews"]:
-            texts.append(fields["Reviews"])
-            stars.append(int(fields["Rating"]) - 1)
-    if not texts:
-        raise DataError(path, "no row has a review")
-    return Table(np.array(texts, object)[:, None], np.array(stars, np.int8), np.zeros(1, int))
+    for line, stars in zip(lines, columns["Rating"], strict=True):
+        if stars not in ("1", "2", "3", "4", "5"):
+            raise DataError(path, f"unknown class {stars[:40]!r}, expected 1 to 5", line)
+    texts = np.array(columns["Reviews"], object)
+    y = np.array(columns["Rating"], np.int8) - 1
+    return coded(texts[texts != "", None], y[texts != ""])
 
 
-READERS = {"mushroom": mushroom, "jester": jester, "adult": adult, "statlog": statlog,
-           "smartphones": smartphones, "amazon": amazon}
+READERS = {"statlog": bundled, "mushroom": bundled, "adult": bundled, "jester": jester,
+           "smartphones": smartphones, "amazon": amazon}  # else: numbers
 
 
 # --- paying: inputs and classes to a problem ------------------------------------------------------
 
-def classify(name, X, y, n_arms, rng=None, **more):
-    """Arm i pays 1 if the class is i, else 0."""
-    return Problem(name, X, np.eye(n_arms)[y], np.ones(len(y)), **more)
+def classify(name, X, y, n_arms, rng):
+    """Arm i pays 1 if the class is i, else 0; inputs are standardized."""
+    return Problem(name, standardize(X), np.eye(n_arms)[y], np.ones(len(y)))
 
 
 def eat(name, X, y, n_arms, rng):
@@ -224,14 +191,12 @@ def joke(name, X, y, n_arms, rng):
 def review(name, X, y, n_arms, rng, length=60):
     """Reviews as ids of words, from 2 by first appearance, cut or padded with 0 at the end."""
     word = r"[a-z0-9]+(?:'[a-z]+)?|[.,!?]"  # . , ! and ? are words too
-    texts = [re.findall(word, text.lower()) for text in X[:, 0]]
-    vocabulary = dict.fromkeys(word for words in texts for word in words)
-    ids = {word: i for i, word in enumerate(vocabulary, 2)}
-    contexts = np.zeros((len(texts), length), int)
-    for row, words in zip(contexts, texts, strict=True):
-        found = [ids[word] for word in words[:length]]
-        row[:len(found)] = found
-    return classify(name, contexts, y, n_arms, vocabulary=len(ids) + 2)
+    ids = {}
+    contexts = np.zeros((len(X), length), int)
+    for row, text in zip(contexts, X[:, 0], strict=True):
+        found = [ids.setdefault(w, len(ids) + 2) for w in re.findall(word, text.lower())]
+        row[:len(found)] = found[:length]
+    return Problem(name, contexts, np.eye(n_arms)[y], np.ones(len(y)), vocabulary=len(ids) + 2)
 
 
 PAY = {"mushroom": eat, "financial": invest, "jester": joke, "amazon": review}  # else: classify
@@ -240,8 +205,9 @@ PAY = {"mushroom": eat, "financial": invest, "jester": joke, "amazon": review}  
 # --- tables: found in a folder, parsed once -------------------------------------------------------
 
 def folders(data_dir=None):
-    """Where files are looked for, in this order; downloads go to the first."""
-    places = (data_dir, os.environ.get("NLTS_DATA"), files.cache_dir())
+    """Where files are looked for, in this order; downloads go to the first, a cache is the last."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "nlts"
+    places = (data_dir, os.environ.get("NLTS_DATA"), cache)
     return [Path(place).expanduser() for place in places if place]
 
 
@@ -262,9 +228,8 @@ def parse(source, paths, data=None):
     parts = []
     for path, names in zip(paths, source.files, strict=True):
         parts += [path, contents(path, names, data)]
-    if source.format:
-        return numbers(*parts, source.arms, **source.format)
-    return READERS[source.name](*parts)
+    read = READERS.get(source.name, numbers)
+    return read(source, *parts, **source.format)
 
 
 def table(source, data_dir=None):
@@ -279,15 +244,25 @@ def table(source, data_dir=None):
         raise MissingData(source.name, what, advice=advice)
     if not paths:
         return parse(source, paths)
-    return Table(*files.parsed_once(source, paths, parse, code=__file__))
+    state = [(path.resolve(), path.stat().st_size, path.stat().st_mtime_ns)
+             for path in (*paths, Path(__file__), Path(files.__file__))]
+    key = np.array(repr((source, state)))
+    cached = folders()[-1] / "parsed" / f"{source.name}.npy"
+    with suppress(OSError, ValueError, EOFError), open(cached, "rb") as f:  # absent, or damaged
+        if np.load(f) == key:
+            return Table(*(np.load(f) for _ in range(3)))
+    found = parse(source, paths)
+    with suppress(OSError, ValueError), files.replacing(cached) as f:  # a full disk, or texts
+        for array in (key, *found):
+            np.save(f, array, allow_pickle=False)
+    return found
 
 
 # --- problems -------------------------------------------------------------------------------------
 
 def whole(name, value, least):
     """The argument `name` as an int of at least `least`."""
-    integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not integer or value < least:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ValueError(f"{name}: expected a whole number of at least {least}, got {value!r}")
     return int(value)
 
@@ -337,8 +312,6 @@ def load(name, steps=None, seed=0, data_dir=None):
     if X.dtype != object:
         X = one_hot(X, everything.levels)
     pay = PAY.get(key, classify)
-    if pay is classify:
-        X = standardize(X)
     return pay(key, X, everything.y[rows], source.arms, rng)
 
 
@@ -353,8 +326,7 @@ def wheel(delta=0.5, steps=4000, seed=0, mu=0.1, mu5=0.2, mudot=0.4, sigma=0.1):
     radius = np.sqrt(rng.uniform(size=steps))  # sqrt: uniform in area
     angle = rng.uniform(0, 2 * np.pi, steps)
     X = radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
-    mean = np.full((steps, 5), float(mu))
-    mean[:, 4] = mu5
+    mean = np.full((steps, 5), [mu, mu, mu, mu, mu5], float)
     inside = np.flatnonzero(radius <= delta)
     quadrant = (angle[inside] // (np.pi / 2)).astype(int) % 4
     mean[inside, quadrant] = mudot  # quadrant 1 (x1, x2 > 0) is arm 1's
@@ -370,8 +342,7 @@ def drift(problem, seed=0, jitter=0.25):
         raise ValueError(f"jitter: expected a finite number of at least 0, got {jitter!r}")
     rng = np.random.default_rng(whole("seed", seed, 0))
     X = standardize(problem.contexts.astype(np.float64))
-    _, vectors = np.linalg.eigh(X.T @ X)
-    direction = vectors[:, -1]
+    direction = np.linalg.eigh(X.T @ X).eigenvectors[:, -1]
     direction *= np.sign(direction[np.abs(direction).argmax()])  # either sign is an eigenvector
     score = X @ direction
     order = np.argsort(score + jitter * score.std() * rng.normal(size=len(X)), kind="stable")
@@ -388,16 +359,27 @@ def from_csv(path, label=None, steps=None, seed=0):
     """
     path = Path(path)
     rng = np.random.default_rng(whole("seed", seed, 0))
-    X, levels, y = files.own_table(path, label)
+    lines, columns = files.csv_columns(path, contents(path, (path.stem,)))
+    if label not in (None, *columns):
+        raise ValueError(f"label: no column {label!r}, expected one of {', '.join(columns)}")
+    for line, *row in zip(lines, *columns.values(), strict=True):
+        if missing := MISSING.intersection(value.lower() for value in row):
+            raise DataError(path, f"{missing.pop()!r} is a missing value", line)
+    y = columns.pop(list(columns)[-1] if label is None else label)
+    with suppress(ValueError):
+        y = np.array(y, float)  # so that class 10 comes after class 9
     labels, y = np.unique(y, return_inverse=True)
     if not 2 <= len(labels) <= max(2, len(y) / 2):
         what = f"{len(labels)} labels in {len(y)} rows are not classes"
         raise DataError(path, what, advice="choose another label")
+    inputs = [files.own_column(path, name, values, lines) for name, values in columns.items()]
+    X, levels = map(np.array, zip(*inputs, strict=True))
     rows = draw(path.name, len(y), steps, rng)
-    X = one_hot(X[rows], levels)
+    X = one_hot(X.T[rows], levels)
     is_number = np.repeat(levels == 0, np.maximum(levels, 1))
     X[:, is_number] = standardize(X[:, is_number])
-    return classify(path.stem, X, y[rows], len(labels), labels=tuple(labels.tolist()))
+    rewards = np.eye(len(labels))[y[rows]]
+    return Problem(path.stem, X, rewards, np.ones(len(X)), labels=tuple(labels.tolist()))
 
 
 if __name__ == "__main__":

@@ -1,52 +1,36 @@
-"""Make the bundled tables from copies of the raw files.
+"""Make the bundled tables from UCI's own files in a folder.
 
-    python data/make.py Shuttle.rda mushroom.data adult.data adult.test
+    python data/make.py FOLDER
 
-Shuttle.rda is in the R package mlbench (read with the Python package rdata); the three text files
-are UCI's own. Each .npz holds one array a column, in file order: numbers as small integers, text as
-codes into `NAME_values`.
+Each .npz holds one array a column, in file order: numbers as small integers, text as codes into
+`NAME_values`.
 """
 import sys
-import warnings
 from pathlib import Path
 
 import numpy as np
 
-HERE = Path(__file__).parent
 
-
-def small(x):
-    """The same integers in the smallest signed type."""
-    most = abs(np.int64(x)).max()
-    fits = [t for t in (np.int8, np.int16, np.int32) if most <= np.iinfo(t).max]
-    return x.astype(fits[0])
-
-
-def save(name, columns):
-    """One array a column; text columns become codes and their sorted values."""
+def make(target, sep, *paths):
+    """Columns of all lines; adult.test opens with a remark, and its lines end in a stop."""
+    lines = "".join(path.read_text() for path in paths).splitlines()
+    rows = [line.rstrip(".").split(sep) for line in lines if line and not line.startswith("|")]
     arrays = {}
-    for i, column in enumerate(columns):
+    for i, column in enumerate(np.array(rows).T):
         try:
-            arrays[f"c{i:02}"] = small(np.array([int(v) for v in column]))
+            x = column.astype(int)
+            arrays[f"c{i:02}"] = x.astype(np.min_scalar_type(-abs(x).max() - 1))  # signed, small
         except ValueError:
             values, codes = np.unique(column, return_inverse=True)
             arrays[f"c{i:02}"] = codes.astype(np.uint8)
             arrays[f"c{i:02}_values"] = values
-    np.savez_compressed(HERE / f"{name}.npz", **arrays)
-
-
-def rows(path, sep):
-    """Fields of every line of data; adult.test opens with a remark, its lines end in a stop."""
-    lines = Path(path).read_text().splitlines()
-    return [line.rstrip(".").split(sep) for line in lines if line and not line.startswith("|")]
+    np.savez_compressed(target, **arrays)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 5:
+    if len(sys.argv) != 2:
         sys.exit(__doc__)
-    import rdata  # needed only here
-    warnings.simplefilter("ignore", UserWarning)  # rdata assumes ASCII, which it is
-    shuttle = rdata.read_rda(sys.argv[1])["Shuttle"]
-    save("statlog", [*shuttle.iloc[:, :9].to_numpy().T, shuttle["Class"].cat.codes.to_numpy() + 1])
-    save("mushroom", np.array(rows(sys.argv[2], ",")).T)
-    save("adult", np.array(rows(sys.argv[3], ", ") + rows(sys.argv[4], ", ")).T)
+    here, folder = Path(__file__).parent, Path(sys.argv[1])
+    make(here / "statlog.npz", " ", folder / "shuttle.trn", folder / "shuttle.tst")
+    make(here / "mushroom.npz", ",", folder / "mushroom.data")
+    make(here / "adult.npz", ", ", folder / "adult.data", folder / "adult.test")

@@ -33,6 +33,12 @@ def npy(array):
 HTML = b"<!DOCTYPE html>\n<html><body>404 Not Found</body></html>\n"
 
 
+def bundled(name):
+    """Columns c00, c01, ... of data/NAME.npz; of text, codes of the texts in c01_values."""
+    with np.load(datasets.BUNDLE / f"{name}.npz") as found:
+        return dict(found)
+
+
 def text_of(found, sep, rows=slice(None), end=""):
     """The original lines, from bundled columns."""
     texts = []
@@ -48,7 +54,7 @@ def text_of(found, sep, rows=slice(None), end=""):
 @functools.cache
 def originals():
     """UCI's own files, from the bundled columns."""
-    statlog, mushroom, adult = map(datasets.bundled, ("statlog", "mushroom", "adult"))
+    statlog, mushroom, adult = map(bundled, ("statlog", "mushroom", "adult"))
     return {
         "shuttle.trn": text_of(statlog, " ", slice(43_500)),
         "shuttle.tst": text_of(statlog, " ", slice(43_500, None)),

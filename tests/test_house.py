@@ -37,6 +37,10 @@ def test_files_and_functions_are_short(path):
     assert [node.name for node in functions if length(node) > 60] == []
 
 
+def test_all_of_it_is_as_short_as_promised():
+    assert sum(path.read_text().count("\n") for path in product()) <= 5200
+
+
 @pytest.mark.parametrize("path", product(), ids=lambda path: str(path.relative_to(HERE)))
 def test_nothing_is_patched_from_outside(path):
     """No attribute of an imported module is assigned."""
