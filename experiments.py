@@ -31,7 +31,7 @@ COMMANDS = {  # name: (where it is, what it shows, minutes on two cores)
     "exploration": ("experiments:exploration", "ours: why limited memory can beat full", "15"),
     "complexity": ("lab.complexity:complexity", "Sec. 3.1 measured", "2"),
     "matching": ("lab.matching:matching", "Eq. 6: solvers compared", "15"),
-    "calibration": ("lab.calibration:calibration", "ours: how certain each prior is", "10"),
+    "calibration": ("lab.calibration:calibration", "ours: how certain each prior is", "20"),
     "ablation": ("lab.ablation:ablation", "ours: what each open choice is worth", "45"),
     "speed": ("lab.speed:speed", "ours: what a step and a phase cost", "1"),
     "picture": ("lab.picture:picture", "the picture of README.md", "1"),

@@ -9,7 +9,7 @@ from .worker import Stage, encode
 CASES = tomllib.loads(read_text("cases.toml"))
 SHORT = {"BayesianLinearRegression": "arm", "LinearTS": "agent", "NeuralLinearTS": "agent",
          "default_rng": "rng"}
-STATE = ("Phi", "precision", "f", "mu_hat", "a", "R2", "b", "n")
+STATE = ("Phi", "precision", "chol", "f", "mu_hat", "a", "R2", "b", "n")
 
 
 class Name:

@@ -12,7 +12,7 @@ from . import arena, source
 from .cases import Name, build_tests
 from .catalogue import ALL, Part, reference, sealed
 from .sandbox import Broken, Limits
-from .submissions import Submission, text_of
+from .submissions import Submission, printable, text_of
 from .testing import Unloadable, judge, run_tests, start
 from .worker import decode, encode, load
 
@@ -25,7 +25,10 @@ class Grader:
         self.limits = Limits(ALL[name]["seconds"], sandbox=sandbox)
         self.nlts = load(self.text, "nlts_reference")
         self.tests = {part: build_tests(part.function, self.nlts, seed) for part in self.parts}
-        self.given = {part: source.blank(self.text, [part.function]) for part in self.parts}
+        self.given = {}
+        for part in self.parts:                      # what is optional helps with nothing else
+            hidden = [one.function for one in self.parts if one.optional and not part.optional]
+            self.given[part] = source.blank(self.text, [part.function, *hidden])
 
     @property
     def points(self):
@@ -34,9 +37,10 @@ class Grader:
     def try_out(self):
         """ValueError unless the reference itself gets full marks here: the sandbox works."""
         one = Submission("reference", source=self.text)
-        for _, words in Grader.grade_part(self, self.parts[0], one):
-            if words:
-                raise ValueError(f"the sandbox does not work here: {words}")
+        for part in self.tests:
+            for _, words in Grader.grade_part(self, part, one):
+                if words:
+                    raise ValueError(f"the sandbox does not work here: {words}")
 
     def code(self, part, one):
         """What a worker gets for this function, as `start` takes it."""
@@ -53,6 +57,8 @@ class Grader:
                 outcomes = None if one.problem else self.grade_part(part, one)
             except Unloadable as error:
                 one.problem = str(error)
+            except Exception as error:                           # the others are graded, still
+                one.problem = f"the grader failed, look into it: {error!r}"
             one.outcomes[part] = [("all tests", one.problem)] if one.problem else outcomes
             right = [words is None for _, words in one.outcomes[part]]
             one.scores[part] = round(part.points * sum(right) / len(right), 2)
@@ -65,7 +71,7 @@ class Grader:
             for one in pool.map(self.grade, submissions):
                 results.append(one)
                 print(f"{len(results)}/{len(submissions)} {one.id}: {one.points:g} of "
-                      f"{self.points:g} points. {one.problem}")
+                      f"{self.points:g} points. {printable(one.problem)}")
         return results
 
 
@@ -77,7 +83,7 @@ PYTEST = ["test_bug.py", "--rootdir", ".", "-p", "no:cacheprovider", "--noconfte
 
 
 def disguised(text):
-    """The same program, and pytest, with code objects that a test cannot know by their bytes."""
+    """The same program, and pytest, with code objects of other bytes each time."""
     tree = ast.parse(text)
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
@@ -95,7 +101,9 @@ class HuntGrader(Grader):
 
     def grade_part(self, part, one):
         if part.function != "test_bug":
-            return super().grade_part(part, one)
+            outcomes = super().grade_part(part, one)
+            wrong = [words for _, words in outcomes if words]
+            return [("the function is mended", wrong[0] if wrong else None)]     # all or nothing
         try:
             words = self.grade_test(one)
         except (Broken, ValueError) as error:

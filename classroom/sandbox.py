@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-LONGEST = 2 ** 25                                # bytes in a reply
+LONGEST = 2 ** 21                                # bytes in a reply
 TASKS = 64                                       # processes and threads
 SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/alternatives")
 
@@ -48,11 +48,13 @@ def bubblewrap(folder):
     """The command that seals a worker: it sees worker.py and the student's folder."""
     python = Path(sys.executable).absolute()
     wanted = {*SYSTEM, sys.prefix, sys.base_prefix, str(python.parent.parent)}
-    wanted |= {str(python.resolve().parent.parent), site.getuserbase()}
+    wanted |= {str(python.resolve().parent.parent), site.getusersitepackages()}
+    wanted.discard("/")                          # of /bin/python3
     options = {Path(path): ["--ro-bind-try", path, path] for path in wanted}
     options[Path("/tmp")] = ["--size", str(2 ** 26), "--tmpfs", "/tmp"]  # Python may be below it
     options[HERE.parent] = ["--tmpfs", str(HERE.parent)]
-    for packages in map(Path, [*site.getsitepackages(), site.getusersitepackages()]):
+    places = site.getsitepackages([sys.prefix, sys.base_prefix, "/usr", "/usr/local"])
+    for packages in map(Path, [*places, site.getusersitepackages()]):
         for copy in (*packages.glob("nlts.py"), *packages.glob("__pycache__/nlts.*")):
             options[copy] = ["--ro-bind", os.devnull, str(copy)]         # an installed reference
     command = ["bwrap", "--die-with-parent", "--new-session", "--unshare-all", "--unshare-user"]
@@ -70,7 +72,7 @@ def usage(pid):
     processes = {}                               # pid: parent, session, threads, pages
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            fields = path.read_text().rpartition(")")[2].split()
+            fields = path.read_bytes().rpartition(b")")[2].split()
             processes[int(path.parent.name)] = [int(fields[i]) for i in (1, 3, 17, 21)]
     ours = fresh = {pid} & set(processes)
     while fresh:

@@ -4,9 +4,12 @@ Everything is read into memory once, and nothing is ever written back.
 """
 import io
 import json
+import lzma
+import posixpath
 import re
 import tokenize
 import zipfile
+import zlib
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,6 +19,8 @@ MOST_FILES, MOST_BYTES, MOST_SOURCE = 500, 20 * 2 ** 20, 2 ** 20
 SKIPPED = {"__MACOSX", "__pycache__", "checks", "solutions", "node_modules", "venv"}
 OURS = ("test_", "check.py")
 WRITTEN = ("answers.md", "answers.txt", "answers.pdf", "answers.tex")
+UNREADABLE = (OSError, ValueError, NotImplementedError, RuntimeError, EOFError, zipfile.BadZipFile,
+              zlib.error, lzma.LZMAError)
 
 
 @dataclass
@@ -46,43 +51,64 @@ def printable(text):
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
-def collect(place, depth=2):
-    """{name: bytes} of students' own files in a folder or zip, or of a file, as far as they are
-    few and small. Zips in it are opened, links are not followed."""
+def listing(place):
+    """(path, size, read) of students' own files in a folder or zip, or of a file; no links."""
     if isinstance(place, zipfile.ZipFile):
-        entries = [(info.filename, info.file_size, partial(place.read, info))
-                   for info in place.infolist()]
+        found = [(info.filename, info.file_size, partial(place.read, info))
+                 for info in place.infolist() if not info.is_dir()]
     else:
         folder, paths = (place, place.rglob("*")) if place.is_dir() else (place.parent, [place])
-        entries = [(path.relative_to(folder).as_posix(), path.stat().st_size, path.read_bytes)
-                   for path in sorted(paths) if path.is_file() and not path.is_symlink()]
-    files, total = {}, 0
-    for name, size, read in entries:
-        parts = PurePosixPath(name).parts
-        if name.endswith("/") or any(part in SKIPPED or part[0] in "./" for part in parts):
+        found = [(path.relative_to(folder).as_posix(), path.stat().st_size, path.read_bytes)
+                 for path in sorted(paths) if path.is_file() and not path.is_symlink()]
+    found = [(PurePosixPath(name), size, read) for name, size, read in found]
+    return [entry for entry in found
+            if not any(part in SKIPPED or part[0] in "./" for part in entry[0].parts)]
+
+
+def by_student(listed):
+    """{name: its part of a listing}: of a class each folder or zip at the top, else all."""
+    depth = len(PurePosixPath(posixpath.commonpath([path.parent for path, *_ in listed])).parts)
+    tops = {}
+    for entry in listed:
+        tops.setdefault(entry[0].parts[depth], []).append(entry)
+    programs = [top for top in tops
+                if top.lower().endswith((".py", ".ipynb")) and not top.startswith(OURS)]
+    work = {path.parts[depth] for path, *_ in listed
+            if path.name.lower().endswith(("nlts.py", ".ipynb", ".zip"))}
+    if programs or len(work) < 2:
+        return {"": listed}
+    return {top: own for top, own in tops.items()
+            if len(own[0][0].parts) > depth + 1 or top.lower().endswith(".zip")}
+
+
+def unpacked(listed, depth=2):
+    """{path: bytes} of one student's files; zips are opened, a too large file is left out."""
+    files = {}
+    for path, size, read in listed:
+        if size > MOST_BYTES:
             continue
-        total += size
-        if len(files) == MOST_FILES or total > MOST_BYTES:
-            break
-        if depth and name.lower().endswith(".zip"):
-            inside = collect(zipfile.ZipFile(io.BytesIO(read())), depth - 1)
-            files |= {f"{name[:-4]}/{inner}": data for inner, data in inside.items()}
-        else:
-            files[name] = read()
+        files[str(path)] = read()
+        if depth and path.suffix.lower() == ".zip":
+            inside = listing(zipfile.ZipFile(io.BytesIO(files.pop(str(path)))))
+            for name, data in unpacked(inside, depth - 1).items():
+                files[str(path.with_suffix("") / name)] = data
+        if len(files) > MOST_FILES or sum(map(len, files.values())) > MOST_BYTES:
+            raise ValueError(f"it has more than {MOST_FILES} files or {MOST_BYTES} bytes")
     return files
 
 
-def mains(files):
-    """The files to grade: nlts.py, or the one program or notebook that there is."""
+def main_of(files):
+    """The file to grade: nlts.py, or the one program or notebook that there is."""
     paths = [path for path in map(PurePosixPath, files) if not path.name.startswith(OURS)]
     found = [path for path in paths if path.name.lower() == "nlts.py"]
     for suffix in (".py", ".ipynb"):
         alone = [path for path in paths if path.suffix.lower() == suffix]
         found = alone if not found and len(alone) == 1 else found
-    if not found:
-        raise ValueError("there is no nlts.py in it")
-    depth = min(len(path.parts) for path in found)
-    return [path for path in found if len(path.parts) == depth]
+    least = min((len(path.parts) for path in found), default=0)
+    found = [str(path) for path in found if len(path.parts) == least]
+    if len(found) != 1:
+        raise ValueError("there is no nlts.py in it, or more than one")
+    return found[0]
 
 
 def text_of(name, data):
@@ -97,7 +123,7 @@ def text_of(name, data):
     else:
         try:
             text = data.decode(tokenize.detect_encoding(io.BytesIO(data).readline)[0])
-        except (SyntaxError, UnicodeDecodeError):
+        except (SyntaxError, UnicodeDecodeError, LookupError):
             text = data.decode("latin-1")
     if notebook:
         try:
@@ -112,22 +138,26 @@ def text_of(name, data):
 
 
 def read_one(path):
-    """The submissions at a path: one, or several if it is a folder or zip of many."""
+    """The submissions at a path: one, or those of a class; each with its problem, if it has one."""
     name = path.name if path.is_dir() else path.stem
+    zipped = path.is_file() and path.suffix.lower() == ".zip"
     try:
         if path.is_symlink() or not path.exists():
             raise ValueError("there is no such file or folder, or it is a link")
-        zipped = path.is_file() and path.suffix.lower() == ".zip"
-        files = collect(zipfile.ZipFile(path) if zipped else path)
-        found = mains(files)
-    except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+        listed = listing(zipfile.ZipFile(path) if zipped else path)
+        students = by_student(listed) if listed else {"": []}
+    except UNREADABLE as error:
         yield Submission(name, problem=f"it cannot be read: {error}")
         return
-    for main in found:
-        folder = main.parent if len(found) > 1 else PurePosixPath()
-        own = {path: data for path, data in files.items()
-               if PurePosixPath(path).is_relative_to(folder)}
-        yield Submission(str(PurePosixPath(name, folder)), own, str(main))
+    for top, own in students.items():
+        one = Submission(str(PurePosixPath(name, top.removesuffix(".zip"))))
+        try:
+            one.files = unpacked(own)
+            one.main = main_of(one.files)
+            one.source = text_of(one.main, one.files[one.main])
+        except UNREADABLE as error:
+            one.problem = f"it cannot be read: {error}"
+        yield one
 
 
 def read_all(paths):
@@ -138,8 +168,4 @@ def read_all(paths):
         seen[one.id] += 1
         if seen[one.id] > 1:
             one.id += f" ({seen[one.id]})"
-        try:
-            one.source = "" if one.problem else text_of(one.main, one.files[one.main])
-        except (ValueError, RecursionError) as error:
-            one.problem = str(error)
     return submissions

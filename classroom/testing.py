@@ -28,7 +28,7 @@ def shown(value, most=300):
         text = np.array2string(value, precision=5, threshold=12, edgeitems=3, separator=", ")
         text = f"{' '.join(text.split())} of shape {value.shape}"
     elif isinstance(value, list):
-        text = f"[{', '.join(shown(item, most // 3) for item in value)}]"
+        text = f"[{', '.join(shown(item, most // 3) for item in value[:12])}]"
     elif isinstance(value, dict):
         text = str(value.get("name", value.get("object")))
     else:

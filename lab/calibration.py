@@ -11,8 +11,8 @@ import nlts
 from lab import paper, verdicts
 from lab.agents import limited
 from lab.plots import STYLE, pyplot
-from lab.runs import execute, make_task, present, read_lines, run_task, steps_of
-from lab.text import Report, rough, share, text_table
+from lab.runs import execute, make_task, present, run_task, steps_of
+from lab.text import Report, rough, text_table
 
 PRIORS = {"both-priors": "the paper's", "carried": "ours, carried", "kept": "old covariance kept",
           "no-prior": "none"}
@@ -32,13 +32,11 @@ RECIPES = {"kept": limited(PRIORS["kept"], kept_prior)}
 def calibration(o):
     """How far log s^2 of each prior is from full memory's, and what that costs or earns."""
     sets = present(o, o.datasets or (["statlog", "mushroom"] if o.quick else paper.TABLE))
-    lines = measure(o, sets, o.runs or (2 if o.quick else 3))
-    points = points_of(lines, read_lines(o.out / "table.jsonl"))
-    return Report(calibration_text(points) + rough(o), {"points": points},
-                  {"calibration": draw(points)})
+    runs = o.runs or (2 if o.quick else 10)
+    points = points_of(measure(o, sets, runs))
+    return Report(calibration_text(points, runs) + rough(o), {"points": points},
+                  {"calibration": draw(points, runs)})
 
-
-# What is measured ---------------------------------------------------------------------------------
 
 def measure(o, sets, runs):
     """A line a run. The runs are the first ones of the table."""
@@ -82,33 +80,21 @@ def phase_errors(agent, seen):
     return errors
 
 
-def points_of(lines, table):
-    """{data set: {prior: calibration, and the share won back of what the posterior forgets}}.
-
-    Rewards are those of the table, too, as far as it has been played with the same settings.
-    """
-    known = {line["config"]: (line["dataset"], line["algorithm"]) for line in lines}
-    rewards = {}
-    for line in [*table, *lines]:
-        if line["config"] in known:
-            rewards.setdefault(known[line["config"]], {})[line["run"]] = line["reward"]
-    points = {line["dataset"]: {} for line in lines}
-    for d, own in points.items():
+def points_of(lines):
+    """{data set: {prior: calibration, and the share won back of what the posterior forgets}}."""
+    points = {}
+    for d, rewards in verdicts.by_dataset(lines).items():
+        points[d] = {}
         for name in PRIORS:
             measured = [line for line in lines if (line["dataset"], line["algorithm"]) == (d, name)]
-            found = [rewards[d, other] for other in (name, "no-prior", "perfect-prior")]
-            runs = sorted(set.intersection(*map(set, found)))
-            reward, none, perfect = (np.array([one[run] for run in runs]) for one in found)
-            won, error = share(reward - none, perfect - none)
-            own[name] = {"bias": float(np.mean([line["bias"] for line in measured])),
-                         "error": float(np.mean([line["error"] for line in measured])),
-                         "won back": float(100 * won), "standard error": float(100 * error)}
+            won, error = verdicts.won_back(rewards, name)
+            points[d][name] = {"bias": float(np.mean([line["bias"] for line in measured])),
+                               "error": float(np.mean([line["error"] for line in measured])),
+                               "won back": float(100 * won), "standard error": float(100 * error)}
     return points
 
 
-# What is told -------------------------------------------------------------------------------------
-
-def calibration_text(points):
+def calibration_text(points, runs):
     """The errors and the rewards, a column a data set."""
     def table(title, cell):
         rows = [[label, *(cell.format(**own[name]) for own in points.values())]
@@ -125,14 +111,13 @@ def calibration_text(points):
         "difference,\n- too certain (explores too little), + too uncertain (has forgotten). "
         "0.69 is a factor of 2.",
         table("won back, % of perfect prior - none", "{won back:.0f} ± {standard error:.0f}"),
+        f"{runs} runs, ± standard error.\n"
         f"Ours is nearest to full memory on {nearest.count('carried')} of {len(points)} data sets. "
         f"The paper's prior is too certain on {certain};\nit earns more than the perfect prior, by "
-        f"more than a standard error, on {more}: `exploration` shows why."])
+        f"more than a standard error, on {more}: see `exploration`."])
 
 
-# What is drawn ------------------------------------------------------------------------------------
-
-def draw(points):
+def draw(points, runs):
     """Won back of what the posterior forgets against calibration: a point a data set and prior."""
     figure, panel = pyplot.subplots(figsize=(8, 5))
     for name, label in PRIORS.items():
@@ -153,7 +138,8 @@ def draw(points):
     panel.set_ylabel("won back of what the posterior forgets, %\n"
                      "(0: no prior, 100: perfect prior)", fontsize=10)
     panel.legend(fontsize=9, loc="upper right")
-    figure.suptitle("What a prior earns, and how certain it is: a point a data set and prior")
+    figure.suptitle(f"What a prior earns, and how certain it is: a point a data set and prior, "
+                    f"mean of {runs} runs ± 1 standard error")
     return figure
 
 

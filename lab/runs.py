@@ -109,7 +109,7 @@ def make_task(o, experiment, dataset, algorithm, steps, *, module="lab.agents", 
 
 
 def config_hash(task):
-    """Names everything that a result depends on, but for the run."""
+    """Names all that a result depends on but the run and, of known data sets, the files."""
     key = {name: value for name, value in task.items() if name not in NOT_HASHED}
     if task["csv"]:
         key["csv"] = hashlib.sha256(Path(task["csv"]).read_bytes()).hexdigest()

@@ -18,7 +18,7 @@ class BayesianLinearRegression:
             e = reward - row @ self.mu_hat
             self.b = self.b + e * e / (1 + row @ np.linalg.inv(before) @ row) / 2
             self.mu_hat = np.linalg.inv(self.precision) @ (self.Phi0 @ self.mu0 + self.f)
-            self.R = np.linalg.cholesky(self.precision).T
+            self.chol = np.linalg.cholesky(self.precision).T
 
     def variance(self, E):
         return np.array([row @ np.linalg.inv(self.precision) @ row for row in E])

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -16,11 +17,11 @@ from classroom_students import BLR, WORKS, submission, text_of
 
 from classroom import catalogue, handout, reports, source, submissions
 from classroom.__main__ import main
-from classroom.catalogue import ASSIGNMENTS, HOME
+from classroom.catalogue import ALL, ASSIGNMENTS, HOME
 from classroom.grading import ContestGrader, Grader
 from classroom.sandbox import bubblewrap_works
 from classroom.testing import Unloadable
-from classroom.worker import is_blank
+from classroom.worker import is_blank, load
 
 LINUX = sys.platform == "linux"                  # elsewhere memory is not limited
 SANDBOX = "bwrap" if bubblewrap_works() else "none"
@@ -124,7 +125,8 @@ def test_points_are_in_proportion_to_hours_and_pages_are_there(capsys):
         rubric = capsys.readouterr().out
         assert len(rubric) > 300 and rubric[:200] not in handout.readme(name)
     assert main([]) == 0
-    assert all(name in capsys.readouterr().out or name for name in ASSIGNMENTS)
+    listed = capsys.readouterr().out
+    assert all(name in listed for name in ALL)
 
 
 # Right and partly right work ----------------------------------------------------------------------
@@ -289,6 +291,72 @@ def test_odd_files_are_read(tmp_path):
     for name, words in problems.items():
         assert words in found[name].problem, (name, found[name].problem)
     assert "bad (2)" in found
+
+
+def test_a_class_in_one_download_loses_nobody(tmp_path):
+    """Moodle: a folder a student, with what the student has sent in it."""
+    bomb = zipped({"a.zip": zipped({f"{i}.bin": bytes(2 ** 20) for i in range(30)})})
+    files = {"ann/nlts.py": b"x = 1\n", "ann/data.bin": bytes(21 * 2 ** 20),
+             "bob.zip": zipped({"nlts.py": b"x = 1\n"}), "cy/hw/nlts.py": b"x = 1\n",
+             "dan/solution.py": b"x = 1\n", "eve/work.zip": b"PK nothing", "fay/hw.zip": bomb,
+             "gil/nlts.py": b"# coding: rot13\nx = 1\n", "readme.txt": b"",
+             "hal/nlts.zip": zipped({"nlts.py": b"x = 1\n"}).replace(b"x = 1", b"x = 2")}
+    for name, data in files.items():
+        (tmp_path / "class" / name).parent.mkdir(exist_ok=True, parents=True)
+        (tmp_path / "class" / name).write_bytes(data)
+    (tmp_path / "class.zip").write_bytes(zipped({f"class/{name}": files[name] for name in files}))
+    for path in (tmp_path / "class", tmp_path / "class.zip"):
+        found = {one.id: one for one in submissions.read_all([path])}
+        assert sorted(found) == [f"class/{name}" for name in
+                                 ("ann", "bob", "cy", "dan", "eve", "fay", "gil", "hal")]
+        for name in ("ann", "bob", "cy", "dan"):
+            assert found[f"class/{name}"].source == "x = 1\n", name
+        assert found["class/gil"].source.endswith("x = 1\n")
+        for name, words in (("eve", "not a zip file"), ("fay", "more than"), ("hal", "CRC")):
+            assert words in found[f"class/{name}"].problem, name
+
+
+def test_a_process_with_a_name_that_is_no_text_is_graded(invertible):
+    named = "import ctypes, time\nctypes.CDLL(None).prctl(15, b'\\xff\\xfe', 0, 0, 0)\n"
+    text = f"{text_of('invertible')}\n{named}time.sleep(0.5)\n"
+    (result,) = invertible.grade_all([submission("odd", text)], 1)
+    assert result.points == invertible.points, words_of(result)
+
+
+def test_a_grader_that_fails_on_one_submission_goes_on(invertible, monkeypatch):
+    def grade_part(part, one):
+        raise KeyError(one.id)
+
+    monkeypatch.setattr(invertible, "grade_part", grade_part)
+    (result,) = invertible.grade_all([submission("odd", "")], 1)
+    assert result.points == 0 and "KeyError('odd')" in result.problem
+
+
+def test_handouts_speak_of_attributes_that_there_are():
+    """`name` of a class in a page, self.name in what a docstring asks."""
+    nlts = load(catalogue.reference("prior"), "nlts_reference")
+    arm = nlts.BayesianLinearRegression(np.eye(2), np.zeros(2), 1, 1)
+    agent = nlts.NeuralLinearTS(nlts.MLP(2, 2), 2, 4)
+    page = catalogue.read_text("handouts", "blr.md").split("## By hand")[0]
+    attributes = re.findall(r"`(\w+)`", page.split("symbols:")[1])
+    assert len(attributes) > 8 and all(hasattr(arm, name) for name in attributes)
+    page = catalogue.read_text("handouts", "limited.md").split("## By hand")[0]
+    attributes = re.findall(r"`(\w+)`", page.split("`NeuralLinearTS`:")[1].split(".")[0])
+    assert len(attributes) > 6 and all(hasattr(agent, name) for name in attributes)
+    asked = " ".join(part.asks for a in ASSIGNMENTS.values() for part in a["parts"])
+    pages = asked + "".join(catalogue.read_text("handouts", f"{name}.md") for name in ASSIGNMENTS)
+    linear = nlts.LinearTS(2, 2)
+    for name in set(re.findall(r"self\.(\w+)", pages)):
+        assert any(hasattr(one, name) for one in (arm, agent, agent.buffer, linear)), name
+
+
+def test_what_is_optional_is_no_help_with_what_is_not():
+    grader = Grader("matching", 3, SANDBOX)
+    grader.parts = [part for part in grader.parts if part.function == "match_covariance_sdp"]
+    lazy = "def match_covariance_sdp(E_new, s2, ridge=0, floor=0, **solver):\n" \
+           "    return match_covariance(E_new, s2, max(ridge, 1e-6), max(floor, 1e-6))\n"
+    (result,) = grader.grade_all([submission("lazy", text_of("matching", lazy))], 1)
+    assert result.points == 0 and "match_covariance is not written yet" in words_of(result)
 
 
 def test_odd_files_are_graded(invertible, tmp_path):

@@ -91,7 +91,7 @@ def test_who_mends_and_tests_gets_the_points():
     name = "wrong-arm-evicted"
     grader = HuntGrader(name, 5, SANDBOX)
     bug, right = sealed(name), reference(name)
-    cases = {"both": (right, GOOD, 5, 5, ""), "neither": (bug, None, None, 0, "no test_bug.py"),
+    cases = {"both": (right, GOOD, 5, 5, ""), "neither": (bug, None, 0, 0, "no test_bug.py"),
              "always": (right, "def test_x():\n    pass\n", 5, 0, "passes on the bug"),
              "never": (right, "def test_x():\n    assert 0\n", 5, 0, "fails on the right"),
              "binary": (right, "\0", 5, 0, "no text"),

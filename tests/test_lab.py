@@ -180,23 +180,11 @@ REWARDS = {"both-priors": 23.0, "carried": 19.0, "kept": 15.0, "no-prior": 10.0,
 
 
 def test_points_are_shares_of_what_the_posterior_forgets():
-    points = calibration.points_of(made_up(**REWARDS), [])["statlog"]
+    points = calibration.points_of(made_up(**REWARDS))["statlog"]
     won = {name: point["won back"] for name, point in points.items()}
     assert won == pytest.approx({"both-priors": 130, "carried": 90, "kept": 50, "no-prior": 0})
     assert all(point["standard error"] == pytest.approx(0) for point in points.values())
     assert (points["kept"]["bias"], points["kept"]["error"]) == (-2.0, 2.0)
-
-
-def test_rewards_of_the_table_with_the_same_settings_count_too():
-    """Paired: a run counts if the prior, no prior and the perfect one have played it."""
-    table = [{"config": name, "run": run, "reward": reward + run}
-             for name, reward in (("carried", 40.0), ("no-prior", 10.0), ("perfect-prior", 20.0))
-             for run in range(2, 5)]
-    table += [{"config": "carried", "run": 7, "reward": 1e6},       # not paired
-              {"config": "other settings", "run": 2, "reward": 1e6}]
-    points = calibration.points_of(made_up(**REWARDS), table)["statlog"]
-    assert points["carried"]["won back"] == pytest.approx(100 * (2 * 9 + 3 * 30) / (5 * 10))
-    assert points["kept"]["won back"] == pytest.approx(50)
 
 
 def test_a_measured_run_is_the_run_of_the_table(tmp_path):
@@ -209,15 +197,15 @@ def test_a_measured_run_is_the_run_of_the_table(tmp_path):
 
 def test_calibration_tells_and_draws(tmp_path):
     """Made up: the paper's prior is too certain, and wins back more than all."""
-    points = {d: calibration.points_of(made_up(**REWARDS), [])["statlog"]
+    points = {d: calibration.points_of(made_up(**REWARDS))["statlog"]
               for d in ("statlog", "adult")}
     for own in points.values():
         own["carried"] |= {"error": 0.1, "bias": 0.1}
-    text = calibration.calibration_text(points)
+    text = calibration.calibration_text(points, 2)
     assert "Ours is nearest to full memory on 2 of 2" in text
     assert "too certain on 2" in text and "a standard error, on 2" in text
     assert "2.80 (-2.80)" in text and "130 ± 0" in text
-    figure = calibration.draw(points)
+    figure = calibration.draw(points, 2)
     places = sorted(text.xyann[1] for text in figure.axes[0].texts)
     assert len(places) == 2 and places[1] > places[0]                # names do not overlap
     figure.savefig(tmp_path / "calibration.png")
@@ -336,9 +324,19 @@ def test_every_variant_plays_and_differs_from_its_method(name):
                for (mu, b), (nu, c) in zip(variant, plain, strict=True))
 
 
-def test_buffer_sizes_are_read_from_the_names():
-    assert ablation.memory_of("both-priors, 50 an arm") == 50
-    assert ablation.memory_of("carried, L = 800") == ablation.memory_of("carried") == 100
+def test_buffer_sizes_are_those_of_the_names(tmp_path, monkeypatch):
+    played = []
+
+    def execute(o, name, tasks, runs):
+        played.extend(tasks)
+        return []
+
+    monkeypatch.setattr(ablation, "execute", execute)
+    monkeypatch.setattr(ablation, "changes_text", lambda rewards, method: "")
+    ablation.ablation(options(tmp_path, quick=False, runs=2))
+    sizes = {task["algorithm"]: task["memory"] for task in played}
+    assert sizes["carried, 50 an arm"] == 50 and sizes["both-priors, 200 an arm"] == 200
+    assert sum(size != 100 for size in sizes.values()) == 4
 
 
 def test_differences_are_paired_and_starred():
