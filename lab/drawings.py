@@ -91,6 +91,6 @@ def exploration(rewards):
         panel.axhline(0, color="black", linewidth=0.8)
         panel.set(title=name, xlabel="b⁰ of the noise prior Inv-Gamma(6, b⁰)")
     axes[0, 0].set_ylabel("reward minus full memory's, %")
-    axes[0, 0].legend(fontsize=8)
+    axes[0, len(names) // 2].legend(fontsize=8, loc="lower right")
     figure.suptitle(f"Mean of {len(pairs[0][0])} runs ± 1 standard error")
     return figure
