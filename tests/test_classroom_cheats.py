@@ -3,6 +3,7 @@
 With bubblewrap all of them; without it those that stay inside Python's process.
 """
 import os
+import site
 import sys
 import time
 from dataclasses import replace
@@ -397,3 +398,11 @@ def test_the_sandbox_hides_no_python_that_lies_in_tmp():
     mounts = [command[i + 1] for i, word in enumerate(command)
               if word in ("--tmpfs", "--ro-bind-try")]
     assert mounts.index("/tmp") < mounts.index(sys.prefix)
+
+
+def test_the_sandbox_of_a_system_python_is_no_door_to_everything(monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/bin/python3")
+    command = bubblewrap(Path.cwd())
+    shown = [command[i + 1] for i, word in enumerate(command) if word == "--ro-bind-try"]
+    assert "/usr" in shown and "/" not in shown
+    assert site.getuserbase() not in shown
