@@ -16,7 +16,7 @@ from lab.agents import RECIPES as ALL
 from lab.runs import execute, make_task, present, steps_of
 from lab.text import Report, mean_sd, paired, plus_minus, rough, text_table
 
-SETS = "statlog", "mushroom", "epileptic", "census"
+SETS = "statlog", "mushroom", "adult", "epileptic", "census"
 METHODS = {"both-priors": "the paper's method", "carried": "ours"}
 TUPLES = {"50 an arm": 50, "200 an arm": 200}         # buffered; in all others as ever
 
