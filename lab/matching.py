@@ -35,8 +35,6 @@ def matching(o):
     return Report("\n\n".join(text) + rough(o), data)
 
 
-# What is measured ---------------------------------------------------------------------------------
-
 def captured(o, name, phases):
     """The problems of Eq. 6 that the paper's method meets in these learning phases of one run."""
     L = nlts.Config.L
@@ -143,8 +141,6 @@ def seconds_of(sizes, seed, repeats=9):
         times.append(row)
     return np.min(times, axis=0).tolist()
 
-
-# What is told -------------------------------------------------------------------------------------
 
 def ratios(real, solver, what):
     """Seconds, or the objective, of a solver over ours, on every buffer."""

@@ -26,8 +26,10 @@ def sanity(o):
     few, bent = np.array(few), np.array(bent)         # (runs, sizes, priors, 2 errors)
     data = {"n/g": RATIOS, "eps": BENDS, "priors": list(PRIORS),
             "errors by n/g": few.tolist(), "errors by eps": bent.tolist()}
-    sweeps = [("error of predictions, linear features, few tuples", "n/g", RATIOS, few[..., 0]),
-              ("mean |Δ log s²|, nonlinear features", "eps", BENDS, bent[..., 1])]
+    sweeps = [("error of predictions, linear features",
+               "tuples in the buffer / features, n/g", RATIOS, few[..., 0]),
+              ("mean |Δ log s²|, nonlinear features",
+               "ε of features φ = M b + ε tanh(W b)", BENDS, bent[..., 1])]
     return Report(tell(few[:, :4]) + rough(o), data, {"sanity": draw(sweeps)})
 
 
