@@ -58,8 +58,9 @@ def measured_run(task):
             errors.extend(phase_errors(agent, seen))
 
     line = run_task(task, watch)
-    return line | {"bias": float(np.mean([x.mean() for x in errors])),
-                   "error": float(np.mean([np.abs(x).mean() for x in errors]))}
+    means = [(x.mean(), np.abs(x).mean()) for x in errors]
+    bias, error = np.mean(means, axis=0).tolist() if means else (None, None)     # nothing has left
+    return line | {"bias": bias, "error": error}
 
 
 def phase_errors(agent, seen):
