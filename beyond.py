@@ -18,7 +18,7 @@ def carried_prior(left, E_old, E_new, weights, lam):
 
         Phi0 = Phi_old + m C.                                                               (ours 1)
 
-    Likewise their sum of phi r is about that of phi_old r, which is Phi_old mu_old: the mean
+    Likewise their sum of phi r is about that of phi_old r, kept in Phi_old mu_old: the mean
 
         carried = Phi0^-1 Phi_old mu_old                                                    (ours 2)
 
@@ -28,7 +28,7 @@ def carried_prior(left, E_old, E_new, weights, lam):
         rho = m tr C / (tr Phi_old + m tr C),   mu0 = (1 - rho) carried + rho w.            (ours 3)
 
     There is no free number. If no feature moved, C = 0 and nothing changes; as steps grow, mu0
-    tends to the paper's. The arguments are those of `nlts.likelihood_matching`.
+    tends to the paper's (where m > 0). The arguments are those of `nlts.likelihood_matching`.
     """
     step = np.vstack(E_new) - np.vstack(E_old)                               # (n, g), all arms
     C = step.T @ step / len(step)

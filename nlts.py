@@ -8,7 +8,7 @@ paper                   here                   shape   what
 b(t), a(t)              context, arm           (d,)    context (in Sec. 2 its own features), arm
 phi(t)                  phi                    (g,)    features: the last hidden layer's activations
 Phi; f; R^2             Phi; f; R2             (g, g); (g,); ()  sums of phi phi', phi r, r^2
-Phi^0, B = Phi^0 + Phi  Phi0, precision        (g, g)  prior and posterior precision, over nu2
+Phi^0, B = Phi^0 + Phi  Phi0, precision        (g, g)  prior and posterior precision, times nu2
 mu^0, mu-hat, mu-tilde  mu0, mu_hat, mu_tilde  (g,)    prior mean, posterior mean, sample
 nu^2, a_i, b_i          nu2, a, b              ()      noise variance, its Inv-Gamma(a, b)
 E_phi_old, E_phi        E_old, E_new           (n, g)  features of an arm's tuples in the buffer
@@ -33,7 +33,6 @@ from scipy.sparse.linalg import LinearOperator, cg
 from torch import nn
 
 LARGEST = 1e4                                                # in size, of a feature
-
 
 @dataclass(frozen=True)
 class Config:
@@ -69,13 +68,12 @@ def _array(name, value, shape, most=1e50):
     """A float64 copy, or a ValueError that names the argument; None in `shape` is any length."""
     try:
         x = np.array(value, dtype=float)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
         raise ValueError(f"{name}: expected numbers, got {value!r:.60}") from error
     fits = x.ndim == len(shape) and all(n in (None, m) for n, m in zip(shape, x.shape, strict=True))
     _check(fits, f"{name}: expected shape {shape}, got {x.shape}")
     _check((np.abs(x) <= most).all(), f"{name}: expected finite numbers up to {most:g}: scale it")
     return x
-
 
 # Sec. 2: Bayesian linear regression and Algorithm 1 -----------------------------------------------
 class BayesianLinearRegression:
@@ -99,8 +97,8 @@ class BayesianLinearRegression:
         Phi, mu_before = self.Phi + E.T @ E, self.mu_hat
         chol, failed = dpotrf(self.Phi0 + Phi)
         _check(not failed, "phi: expected features that leave the precision positive definite")
-        self.Phi, self.precision, self.chol = Phi, self.Phi0 + Phi, chol             # [1.5] [2.13]
-        self.f = self.f + E.T @ r
+        self.precision, self.chol = self.Phi0 + Phi, chol                                   # [1.5]
+        self.Phi, self.f = Phi, self.f + E.T @ r                                           # [2.13]
         self.mu_hat = dpotrs(self.chol, self.Phi0 @ self.mu0 + self.f)[0]            # [1.6] [2.14]
         self.a += len(r) / 2                                                               # [2.15]
         self.R2 += r @ r                                                                   # [2.16]
@@ -136,6 +134,7 @@ class LinearTS:
     """Algorithm 1: as printed with v, lam=1, initial_pulls=0; with v=None it samples nu2, Eq. 2."""
 
     def __init__(self, dim, n_arms, v=None, seed=0, **hyper):
+        _whole("dim", dim, 1)
         _whole("n_arms", n_arms, 1)
         _positive("v", 1 if v is None else v)
         config = self.config = Config(**hyper)
@@ -186,7 +185,7 @@ def last_layer_activations(network, contexts):
             phi = network.features(_tensor(network, contexts)).double().numpy()
     except (RuntimeError, IndexError) as error:
         raise ValueError(f"context: expected what the network takes, but {error}") from error
-    return _array("context's features (token ids are none)", phi, (len(phi), None), LARGEST)
+    return _array("context's features (or lr, if it diverged)", phi, (len(phi), None), LARGEST)
 
 def last_layer_weights(network):
     """LastLayerWeights(D), (N, g): `network.weights`, or those of its last nn.Linear."""
@@ -226,16 +225,18 @@ class ReplayBuffer:
         """Store a tuple. A full buffer loses the first tuple of the same arm; if there is none, the
         first one of the arm that has most tuples (of several such arms, the lowest)."""
         context = _array("context", context, self.tuples[0][0].shape if self.tuples else (None,))
+        reward = float(_array("reward", reward, ()))
+        _whole("arm", arm, 0)
         if len(self.tuples) == self.capacity:
             arms = [tuple_[1] for tuple_ in self.tuples]
             loser = arm if arm in arms else np.bincount(arms).argmax()
             del self.tuples[arms.index(loser)]                                             # [2.11]
-        self.tuples.append((context, arm, float(reward)))
+        self.tuples.append((context, arm, reward))
 
     def arrays(self):
         """Contexts (n, d), arms (n,) and rewards (n,) of all tuples, oldest first."""
-        contexts, arms, rewards = zip(*self.tuples, strict=True)
-        return np.array(contexts), np.array(arms), np.array(rewards)
+        _check(self.tuples, "buffer: expected a tuple, there is nothing to learn from")
+        return tuple(np.array(column) for column in zip(*self.tuples, strict=True))
 
     def rows_of(self, arm):
         """E_i: contexts (n_i, d) and rewards (n_i,) of an arm's tuples, oldest first."""
@@ -248,7 +249,7 @@ def match_mean(E_old, E_new, mu_old):
     return np.linalg.lstsq(E_new, E_old @ mu_old, rcond=None)[0]
 
 def _without_units(E_new, s2):
-    """E with mean ||phi||^4 = 1; what S / scale is to match; scale I, the best multiple of I."""
+    """E with sum ||phi||^4 = n (rows of 0 then go), what S / scale is to match, and the scale."""
     s2 = _array("s2", s2, (None,))
     E_new = _array("E_new", E_new, (len(s2), None))
     norm2 = (E_new ** 2).sum(1)
@@ -281,7 +282,7 @@ def match_covariance(E_new, s2, ridge=1e-3, floor=1e-2):
     _check(1e-6 <= ridge < 1 and 1e-6 <= floor < 1, "ridge, floor: expected both from 1e-6 to 1")
     E, s2, scale = _without_units(E_new, s2)                 # in these units rho = ridge
     V, n = np.linalg.qr(E.T)[0], len(E)                      # outside of V, S is at the floor
-    E = E @ V
+    E = E @ V                                                # (n, k), k = min(n, g)
 
     def evaluate(y):
         w, Q = np.linalg.eigh((E.T * y) @ E)                 # Z = Q diag(w) Q'
@@ -290,7 +291,7 @@ def match_covariance(E_new, s2, ridge=1e-3, floor=1e-2):
         return theta, p ** 2 @ x + ridge * y - s2, w, x, Q, p                # and its gradient
 
     def hessian(d):
-        """H_jk = rho 1[j=k] + sum_ab W_ab p_ja p_jb p_ka p_kb, W_ab = (x_a - x_b)/(w_a - w_b)."""
+        """H_jk = rho 1[j=k] + sum_ab W_ab p_ja p_jb p_ka p_kb, with p and W of the loop below."""
         return ridge * d + (p @ (W * ((p.T * d) @ p)) * p).sum(1)
 
     def inverse(rows, v):
@@ -298,7 +299,7 @@ def match_covariance(E_new, s2, ridge=1e-3, floor=1e-2):
         chol, _ = dpotrf((rows * v @ rows.T) ** 2 + ridge * np.eye(n))
         return LinearOperator((n, n), lambda d: dpotrs(chol, d)[0], dtype=float)
 
-    H, M = LinearOperator((n, n), hessian, dtype=float), inverse(E, 1.0)
+    H, M = LinearOperator((n, n), hessian, dtype=float), inverse(E, 1.0)     # M ~ H^-1, for cg
     y = M @ s2                                               # the solution if none is raised
     theta, gradient, w, x, Q, p = evaluate(y)
     for k in range(1000):
@@ -306,7 +307,7 @@ def match_covariance(E_new, s2, ridge=1e-3, floor=1e-2):
             K = V @ (Q * np.sqrt(scale * (x - floor)))
             return K @ K.T + scale * floor * np.eye(len(V))
         far = np.abs(w - floor) + 1e-300
-        W = np.add.outer(x - floor, x - floor) / np.add.outer(far, far)      # at a = b, too
+        W = np.add.outer(x - floor, x - floor) / np.add.outer(far, far)  # (x_a-x_b)/(w_a-w_b)
         M = inverse(p, (x > floor) @ W / max(sum(x > floor), 1)) if k == 2 else M    # W has settled
         d, _ = cg(H, -gradient, rtol=0.05, M=M)  # inexact Newton step
         slope, step = gradient @ d, 1.0
@@ -355,8 +356,8 @@ class NeuralLinearTS:
         fits = hasattr(network, "features") and len(weights) == n_arms
         _check(fits, "network: expected features(x) and weights (n_arms, g), as nlts.MLP has")
         _whole("memory", n_arms if memory is None else memory, n_arms)
-        asked = callable(prior) and (memory is not None or prior is likelihood_matching)
-        _check(asked, "prior: expected a function, and none with memory=None: nothing is forgotten")
+        asked = callable(prior) and callable(train) and (memory or prior is likelihood_matching)
+        _check(asked, "prior, train: expected functions, and no prior where memory=None keeps all")
         self.config = Config(L=L, P=P, **hyper)
         self.prior, self.train = no_prior if memory is None else prior, train
         self.n_arms, self.t, self.rng = n_arms, 0, np.random.default_rng(seed)
@@ -368,10 +369,10 @@ class NeuralLinearTS:
         """The features (g,) of a context (d,)."""
         context = _array("context", context, self.buffer.tuples[0][0].shape if self.t else (None,))
         phi = last_layer_activations(self.network, context[None])                           # [2.3]
-        if self.t == 0:
+        if self.t % self.config.L == 0:                      # at first, and after each phase
             D = self.network(_tensor(self.network, context[None])).detach().double().numpy()
-            weights = last_layer_weights(self.network)
-            same = len(weights.T) == len(phi.T) and np.allclose(D, phi @ weights.T, 1e-4, 1e-6)
+            weights, tiny = last_layer_weights(self.network).T, 1e-6 * (1 + np.abs(phi).sum())
+            same = len(weights) == len(phi.T) and np.allclose(D, phi @ weights, 1e-4, tiny)
             _check(same, "network: expected forward(x) = features(x) @ weights.T, without a bias")
         return phi[0]
 
@@ -395,7 +396,6 @@ class NeuralLinearTS:
 
     def learn(self):
         """Take the buffer out, carry over what is left, put the buffer back; or change nothing."""
-        _check(self.buffer.tuples, "learn: expected a tuple, there is nothing to learn from")
         contexts, r = zip(*[self.buffer.rows_of(i) for i in range(self.n_arms)], strict=True)
         network, rng = copy.deepcopy((self.network, self.rng))
         E_old = [last_layer_activations(network, rows) for rows in contexts]               # [2.18]
@@ -437,8 +437,8 @@ class EpsilonGreedy(NeuralLinearTS):
 
     def __init__(self, network, n_arms, epsilon, **options):
         super().__init__(network, n_arms, **options)
-        _check(0 <= epsilon <= 1, f"epsilon: expected a number from 0 to 1, got {epsilon!r}")
-        self.epsilon = epsilon
+        self.epsilon = float(_array("epsilon", epsilon, ()))
+        _check(0 <= self.epsilon <= 1, f"epsilon: expected a number from 0 to 1, got {epsilon!r}")
 
     def act(self, context):
         """The arm to play in this context."""

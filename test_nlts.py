@@ -354,7 +354,13 @@ def test_first_weights_are_small_by_the_number_of_inputs(nlts):
     network = nlts.MLP(100, 4, hidden=500)
     assert 0.095 < network.input.abs().max() <= 0.1 and 0.29 < network.weights.abs().max() <= 0.3
     assert not network.bias.any()
-    assert (nlts.Config().lr, nlts.Config().L, nlts.Config().P) == (1e-3, 400, 800)
+    assert nlts.Config().lr == 1e-3
+
+
+def test_settings_are_those_of_the_authors_where_the_paper_is_silent(nlts):
+    config = nlts.Config()
+    assert (config.L, config.P) == (400, 800)                # Sec. 4.1
+    assert (config.a0, config.b0, config.batch, config.initial_pulls) == (6, 6, 64, 2)
 
 
 def test_networks_leave_the_global_random_state_alone(nlts):

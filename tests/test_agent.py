@@ -295,6 +295,20 @@ def test_an_arm_that_is_never_played_gets_a_proper_prior(nlts, prior):
         close(arm.mu0, nlts.last_layer_weights(agent.network)[2])
 
 
+def test_where_there_is_nothing_to_match_the_precision_stays(nlts):
+    """An arm without tuples, one whose features are all 0, and one with something to match."""
+    E = np.array([[1.0, 2.0], [0.0, 1.0]])
+    left = []
+    for _ in range(3):
+        left.append(nlts.BayesianLinearRegression(0.25 * np.eye(2), np.zeros(2), 6, 6))
+        left[-1].update([1.0, 2.0], 1.0)                     # has left the buffer
+    priors = nlts.likelihood_matching(left, [E[:0], E, E], [E[:0], 0 * E, E], np.ones((3, 2)), 0.25)
+    for Phi0, mu0 in priors[:2]:
+        np.testing.assert_array_equal(Phi0, [[1.25, 2.0], [2.0, 4.25]])
+        np.testing.assert_array_equal(mu0, [1.0, 1.0])
+    assert not np.allclose(priors[2][0], priors[0][0])
+
+
 def test_a_prior_of_ones_own_takes_five_lines(nlts):
     def stubborn(left, E_old, E_new, weights, lam):
         """Keep what left, as if no feature had moved."""
@@ -321,7 +335,13 @@ def test_the_first_prior_is_as_configured_and_of_the_size_of_the_features(nlts):
 
 def test_the_network_learns_every_L_steps_and_only_then(nlts):
     phases = []
-    agent = small_agent(nlts, train=lambda *_: phases.append(agent.t), L=25)
+
+    def train(network, *_):
+        phases.append(agent.t)
+        assert torch.equal(network.weights, agent.network.weights)   # goes on from the last phase
+        network.weights.data += 1
+
+    agent = small_agent(nlts, train=train, L=25)
     advance(agent, 110)
     assert phases == [25, 50, 75, 100]
     agent = small_agent(nlts)

@@ -64,12 +64,20 @@ def test_a_bad_prior_is_named(nlts, prior, name):
 def test_buffer_names_bad_input(nlts):
     with pytest.raises(ValueError, match="^capacity"):
         nlts.ReplayBuffer(0)
-    buffer = nlts.ReplayBuffer(3)
-    buffer.add([1.0, 2.0], 0, 1.0)
+    buffer = nlts.ReplayBuffer(1)
+    with pytest.raises(ValueError, match="^buffer.*nothing to learn from"):
+        buffer.arrays()
+    buffer.add([1.0, 2.0], 0, 1.0)                           # full: bad input must evict nothing
     for context in ([1.0], [1.0, np.nan], [[1.0, 2.0]]):
         with pytest.raises(ValueError, match="^context"):
             buffer.add(context, 0, 1.0)
-    assert len(buffer.tuples) == 1
+    for arm in (-1, 0.5, "a"):
+        with pytest.raises(ValueError, match="^arm"):
+            buffer.add([3.0, 4.0], arm, 1.0)
+    for reward in ("x", np.nan, [1.0, 2.0]):
+        with pytest.raises(ValueError, match="^reward"):
+            buffer.add([3.0, 4.0], 0, reward)
+    assert [(context.tolist(), arm, r) for context, arm, r in buffer.tuples] == [([1.0, 2.0], 0, 1)]
 
 
 # Contexts, arms and rewards -----------------------------------------------------------------------
@@ -81,6 +89,7 @@ BAD_STEPS = [
     (([[1, 2, 3, 4]], 0, 1.0), "context"),
     (("abcd", 0, 1.0), "context"),
     (([1, 2, 3, [4]], 0, 1.0), "context"),
+    (([1, 2, 3, 10 ** 400], 0, 1.0), "context"),
     (([1, 2, 3, TIMESTAMP], 0, 1.0), "context"),
     (([1, 2, 3, 4], 3, 1.0), "arm"),
     (([1, 2, 3, 4], -1, 1.0), "arm"),
@@ -159,7 +168,7 @@ def test_memory_is_checked_and_named(nlts, memory):
 
 def test_full_memory_asks_no_prior(nlts):
     nlts.NeuralLinearTS(nlts.MLP(4, 3, 6), 3)
-    with pytest.raises(ValueError, match="^prior:"):
+    with pytest.raises(ValueError, match="^prior.*memory=None"):
         nlts.NeuralLinearTS(nlts.MLP(4, 3, 6), 3, prior=nlts.no_prior)
 
 
@@ -167,10 +176,15 @@ def test_other_settings_are_named_too(nlts):
     network = nlts.MLP(4, 3, 6)
     for call, name in (
             (lambda: nlts.LinearTS(2, 0), "n_arms"),
+            (lambda: nlts.LinearTS(0, 2), "dim"),
+            (lambda: nlts.LinearTS("a", 2), "dim"),
             (lambda: nlts.LinearTS(2, 2, v=-1.0), "v"),
             (lambda: nlts.LinearTS(2, 2, v="a"), "v"),
             (lambda: nlts.LinearTS(2, 2, b0=0), "b0"),
             (lambda: nlts.NeuralLinearTS(network, 0), "n_arms"),
+            (lambda: nlts.NeuralLinearTS(network, 3, 9, prior="paper"), "prior, train"),
+            (lambda: nlts.NeuralLinearTS(network, 3, 9, train=None), "prior, train"),
+            (lambda: nlts.EpsilonGreedy(network, 3, epsilon="a"), "epsilon"),
             (lambda: nlts.EpsilonGreedy(network, 3, epsilon=1.5), "epsilon")):
         with pytest.raises(ValueError, match=f"^{name}:"):
             call()
@@ -242,6 +256,24 @@ def test_a_network_must_be_features_times_weights(network, expected, nlts):
         nlts.NeuralLinearTS(network, 3, memory=18).act([1.0, 2.0, 3.0, 4.0])
     with pytest.raises(ValueError, match=f"^network: .*{expected}"):
         nlts.NeuralLinearTS(network, 3, memory=18).update([1.0, 2.0, 3.0, 4.0], 0, 1.0)
+
+
+def test_a_bias_that_is_trained_away_from_zero_is_told_after_the_phase(nlts):
+    network = LinearFeatures(np.eye(4), 3, bias=True)
+    torch.nn.init.zeros_(network.last.bias)
+    agent = small_agent(nlts, network=network)
+    advance(agent, 40)
+    for call in (agent.act, lambda context: agent.update(context, 0, 1.0)):
+        with pytest.raises(ValueError, match="^network: .*bias"):
+            call([1.0, 2.0, 3.0, 4.0])
+
+
+def test_a_network_of_single_precision_may_have_large_contexts(nlts):
+    """Rounding of features times weights is no bias, however large the features."""
+    rng = np.random.default_rng(0)
+    agent = small_agent(nlts, network=nlts.MLP(4, 3, 6).float())
+    for context in 300 * rng.normal(size=(3000, 4)):
+        agent.phi(context)
 
 
 # A phase that fails -------------------------------------------------------------------------------
