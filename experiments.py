@@ -92,10 +92,9 @@ WHEEL = [  # name in the results, algorithm, hyperparameters, variant of it in l
     ("neural-linear", "neural-linear", {}, None),
     ("both-priors", "both-priors", {}, None),
     ("carried", "carried", {}, None),
+    ("both-priors, b⁰ = 0.6", "both-priors", {"b0": 0.6}, None),
     ("both-priors, b⁰ = 0.06", "both-priors", {"b0": 0.06}, None),    # the noise that there is
     ("both-priors, twice", "both-priors", {}, "both-priors, counted twice in Φ⁰"),
-    ("both-priors, twice, b⁰ = 0.06", "both-priors", {"b0": 0.06},
-     "both-priors, counted twice in Φ⁰"),
 ]
 WHEEL_PHASES = {"L": 200, "P": 400}
 
@@ -143,6 +142,7 @@ def drift(o):
     if verdicts.complete(rewards):
         from lab import drawings
         text += "\n\n" + verdicts.kinds_text(rewards)
+        text += "\n\n" + verdicts.minus_text("gained", rewards, "no-prior")
         figures["drift"] = drawings.kinds(rewards)
     return Report(text + rough(o), figures=figures)
 
@@ -155,7 +155,7 @@ def exploration(o):
     lines = played(o, 10, [
         make_task(o, "exploration", dataset, f"{name}, b⁰ = {b0:g}", steps_of(o, dataset),
                   recipe=name, b0=b0)
-        for dataset in sets_of(o, ["statlog", "census", "mushroom", "adult"])
+        for dataset in sets_of(o, ["statlog", "census", "mushroom", "adult", "financial", "jester"])
         for name in names for b0 in noise])
     rewards = {b0: verdicts.with_noise(lines, b0) for b0 in noise}
     return Report(verdicts.exploration(rewards) + rough(o),

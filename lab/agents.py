@@ -29,7 +29,7 @@ def limited(label, prior, **more):
 RECIPES = {  # the paper's five in its order, then ours
     "linear": Recipe("Linear", nlts.LinearTS, False),
     "neural-linear": Recipe("Neural-linear, full memory", limited=False),
-    "both-priors": limited("Limited memory, both priors (the paper)", nlts.likelihood_matching),
+    "both-priors": limited("Limited memory, both priors (the paper's)", nlts.likelihood_matching),
     "mu-prior": limited("Limited memory, μ prior", nlts.mean_prior),
     "no-prior": limited("Limited memory, no prior", nlts.no_prior),
     "carried": limited("Limited memory, carried prior (ours)", beyond.carried_prior),

@@ -12,7 +12,7 @@ from lab import paper, verdicts
 from lab.agents import limited
 from lab.plots import STYLE, pyplot
 from lab.runs import execute, make_task, present, run_task, steps_of
-from lab.text import Report, rough, text_table
+from lab.text import SURE, Report, rough, text_table
 
 PRIORS = {"both-priors": "the paper's", "carried": "ours, carried", "kept": "old covariance kept",
           "no-prior": "none"}
@@ -105,17 +105,17 @@ def calibration_text(points, runs):
     nearest = [min(own, key=lambda name: own[name]["error"]) for own in points.values()]
     theirs = [own["both-priors"] for own in points.values()]
     certain = sum(one["bias"] < 0 for one in theirs)
-    more = sum(one["won back"] > 100 + one["standard error"] for one in theirs)
+    more = sum(one["won back"] > 100 + SURE * one["standard error"] for one in theirs)
     return "\n\n".join([
         table("|log s² / s² of full memory|", "{error:.2f} ({bias:+.2f})"),
         "On tuples that left the buffer, mean over phases and arms; in brackets the mean "
         "difference,\n- too certain (explores too little), + too uncertain (has forgotten). "
         "0.69 is a factor of 2.",
         table("won back, % of perfect prior - none", "{won back:.0f} ± {standard error:.0f}"),
-        f"{runs} runs, ± standard error.\n"
+        f"The first {runs} runs of the table, ± standard error.\n"
         f"Ours is nearest to full memory on {nearest.count('carried')} of {len(points)} data sets. "
         f"The paper's prior is too certain on {certain};\nit earns more than the perfect prior, by "
-        f"more than a standard error, on {more}: see `exploration`."])
+        f"more than two standard errors, on {more}: see `exploration`."])
 
 
 def draw(points, runs):
@@ -126,8 +126,8 @@ def draw(points, runs):
         style = SHOWN[name] | {"linestyle": "none", "markersize": 7, "capsize": 2}
         panel.errorbar(np.exp([one["bias"] for one in found]), [one["won back"] for one in found],
                        [one["standard error"] for one in found], label=label, **style)
-    panel.plot(1, 100, markersize=15, markeredgecolor="black", label="perfect prior",
-               **STYLE["perfect-prior"] | {"linestyle": "none"})
+    panel.plot(1, 100, markersize=18, markerfacecolor="none", label="perfect prior",
+               **STYLE["perfect-prior"] | {"linestyle": "none", "zorder": 1})
     panel.set_xscale("log")
     label_datasets(panel, points)
     panel.axhline(100, color="0.7", linewidth=0.8, zorder=0)
@@ -154,4 +154,5 @@ def label_datasets(panel, points):
         place = max(own[d]["won back"], place + 0.045 * (high - low))
         panel.annotate(verdicts.name_of(d), (np.exp(own[d]["bias"]), own[d]["won back"]),
                        (0.01, place), textcoords=("axes fraction", "data"), va="center",
+                       bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
                        arrowprops={"arrowstyle": "-", "color": "0.8", "shrinkB": 4})

@@ -1,6 +1,4 @@
 """The pictures of experiments.py."""
-from itertools import cycle
-
 import numpy as np
 
 from lab import verdicts
@@ -25,7 +23,8 @@ def forgetting(regret, L, window=25):
         panel.vlines(range(L, steps, L), 0, 0.3, color="0.8", linewidth=0.7, zorder=0)
         panel.set_title(RECIPES[name].label, loc="right", y=0.78, fontsize=9)
         panel.set(xticks=range(0, steps + 1, L), xlim=(0, steps), ylim=(0, 0.3))
-    axes[-1, 0].set(xlabel="step; the network is retrained at each tick", ylabel="regret a step")
+    axes[-1, 0].set_xlabel("step; the network is retrained at each tick")
+    figure.supylabel("regret a step, shown up to 0.3", fontsize=9)
     figure.suptitle(f"Statlog: {total} runs, means of {window} steps ± 1 standard error")
     return figure
 
@@ -73,24 +72,26 @@ def wheel(contexts, rows, delta, shown=1500):
             panel.add_patch(pyplot.Circle((0, 0), delta, fill=False, linewidth=0.8))
             panel.set(xticks=[-1, 0, 1], yticks=[-1, 0, 1])
             axes[0, i].set_title(f"arm {i + 1}")
-    figure.colorbar(dots, ax=axes, label="reward", shrink=0.8)
+    figure.colorbar(dots, ax=axes, label="reward", shrink=0.8, extend="both")
     figure.suptitle(f"Wheel, δ = {delta}: one run of {len(contexts)} steps; circle: ‖x‖ = δ")
     return figure
 
 
 def exploration(rewards):
-    """Reward minus full memory's against the noise prior: a panel a prior, a line a data set."""
-    names = [name for name in verdicts.EXPLORED[1:] if name in next(iter(rewards[6.0].values()))]
-    figure, axes = pyplot.subplots(1, len(names), figsize=(9, 3.2), sharey=True, squeeze=False)
-    for panel, name in zip(axes[0], names, strict=True):
-        for d, style in zip(rewards[6.0], cycle(list(STYLE)[1:]), strict=False):
+    """Reward minus full memory's against the noise prior: a panel a data set, a line a prior."""
+    first = rewards[6.0]
+    names = [name for name in verdicts.EXPLORED[1:] if name in next(iter(first.values()))]
+    figure, axes = pyplot.subplots(-(-len(first) // 3), 3, figsize=(9, 5), squeeze=False)
+    for panel, d in zip(axes.flat, first, strict=False):
+        for name in names:
             pairs = [(sets[d][name], sets[d]["neural-linear"]) for sets in rewards.values()]
             gains = [paired(100 * (own - full) / full.mean()) for own, full in pairs]
             value, error = np.transpose(gains)
-            curve(panel, [f"{b0:g}" for b0 in rewards], value, error, verdicts.name_of(d), style)
+            curve(panel, [f"{b0:g}" for b0 in rewards], value, error, RECIPES[name].label, name)
         panel.axhline(0, color="black", linewidth=0.8)
-        panel.set(title=name, xlabel="b⁰ of the noise prior Inv-Gamma(6, b⁰)")
-    axes[0, 0].set_ylabel("reward minus full memory's, %")
-    axes[0, len(names) // 2].legend(fontsize=8, loc="lower right")
-    figure.suptitle(f"Mean of {len(pairs[0][0])} runs ± 1 standard error")
+        panel.set_title(verdicts.name_of(d))
+    figure.supxlabel("b⁰ of the noise prior Inv-Gamma(6, b⁰)", fontsize=9)
+    figure.supylabel("reward minus full memory's, %", fontsize=9)
+    figure.legend(*panel.get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    figure.suptitle(f"Mean of {len(pairs[0][0])} runs ± 1 standard error; each panel's own scale")
     return figure

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+SURE = 2                                              # standard errors, for a verdict
+
 
 @dataclass
 class Report:
@@ -77,10 +79,10 @@ def share(part, whole):
 
 
 def verdict(difference, error, bound=0.0):
-    """Whether a paired difference is above a bound: beyond one standard error, or unclear."""
-    if difference - error > bound:
+    """Whether a paired difference is above a bound: beyond two standard errors, or unclear."""
+    if difference - SURE * error > bound:
         return "supported"
-    if difference + error < bound:
+    if difference + SURE * error < bound:
         return "not supported"
     return "unclear"                                  # as after a single run
 
