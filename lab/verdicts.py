@@ -147,17 +147,17 @@ def claims(rewards):
         theirs = {d: paper.number(d, better)[0] - paper.number(d, worse)[0]
                   for d in rewards if d in paper.TABLE}
         held = {d for d, (gain, error) in here.items() if gain > SURE * error}
-        claimed = {d for d, gain in theirs.items() if gain > 0}
-        if worse == "linear":                         # claimed where data are not linear
-            claimed &= set(paper.NONLINEAR)
+        where = paper.NONLINEAR if worse == "linear" else paper.TABLE    # as Sec. 4.2 says
+        claimed = {d for d, gain in theirs.items() if gain > 0 and d in where}
         yield f"{better} > {worse}", here, theirs, holds(held, claimed)
 
 
 def holds(held, claimed):
     """A verdict: on how many of the data sets where the paper has it, and on how many others."""
     both, more = len(held & claimed), len(held - claimed)
-    found = {len(claimed): "supported", 0: "not supported"}.get(both, "in part")
-    return f"{found}: on {both} of the paper's {len(claimed)}, and on {more} more"
+    found = {0: "not supported", len(claimed): "supported"}.get(both, "in part")
+    found = found if claimed else "not claimed"
+    return f"{found}, on {both} of the paper's {len(claimed)} and on {more} more"
 
 
 def claims_text(rewards):

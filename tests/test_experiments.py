@@ -211,10 +211,10 @@ def test_claims_have_the_papers_numbers_and_a_verdict():
     """The paper has 4825 - 4623 and 3943 - 3608.2, then 4825 - 4781 and 3943 - 4010."""
     claims = verdicts.claims_text(verdicts.by_dataset(made_up(**MEANS)))
     gained = r" +\+\d+ ± \d+ +\+\d+ ± \d+"
-    assert re.search(rf"both-priors > no-prior{gained} +supported: on 2 of the paper's 2, and on 0 "
+    assert re.search(rf"both-priors > no-prior{gained} +supported, on 2 of the paper's 2 and on 0 "
                      r"more\n +in the paper +\+202 +\+335\n", claims)
     lost = r" +-\d+ ± \d+ +-\d+ ± \d+"
-    assert re.search(rf"both-priors > neural-linear{lost} +not supported: on 0 of the paper's 1, "
+    assert re.search(rf"both-priors > neural-linear{lost} +not supported, on 0 of the paper's 1 "
                      r"and on 0 more\n +in the paper +\+44 +-67\n", claims)
 
 
@@ -223,10 +223,11 @@ def test_a_claim_is_held_to_the_data_sets_that_the_paper_names():
     rewards = verdicts.by_dataset(made_up(**MEANS))
     rewards["adult"]["both-priors"] = rewards["adult"]["neural-linear"] + 5 + np.arange(8) / 8
     found = {claim: verdict for claim, *_, verdict in verdicts.claims(rewards)}
-    assert found["both-priors > neural-linear"] == ("not supported: on 0 of the paper's 1, "
+    assert found["both-priors > neural-linear"] == ("not supported, on 0 of the paper's 1 "
                                                     "and on 1 more")
-    assert found["both-priors > linear"] == "supported: on 1 of the paper's 1, and on 1 more"
-    assert verdicts.holds({"a"}, {"a", "b"}) == "in part: on 1 of the paper's 2, and on 0 more"
+    assert found["both-priors > linear"] == "supported, on 1 of the paper's 1 and on 1 more"
+    assert verdicts.holds({"a"}, {"a", "b"}) == "in part, on 1 of the paper's 2 and on 0 more"
+    assert verdicts.holds({"a"}, set()).startswith("not claimed")
 
 
 def test_verdicts():
@@ -335,7 +336,7 @@ def test_the_summary_has_the_papers_number_and_the_claims():
     summary = pages.summary(verdicts.by_dataset(made_up(**MEANS)))
     row = next(line for line in summary.splitlines() if line.startswith("| Statlog"))
     assert "4825 ± 305" in row and row.count("|") == 7
-    assert "- both-priors > neural-linear: not supported: on 0 of the paper's 1, " in summary
+    assert "- both-priors > neural-linear: not supported, on 0 of the paper's 1 " in summary
 
 
 @pytest.mark.parametrize("page", ["README.md", "figures/README.md"])
