@@ -154,5 +154,5 @@ def label_datasets(panel, points):
         place = max(own[d]["won back"], place + 0.045 * (high - low))
         panel.annotate(verdicts.name_of(d), (np.exp(own[d]["bias"]), own[d]["won back"]),
                        (0.01, place), textcoords=("axes fraction", "data"), va="center",
-                       bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
+                       bbox={"facecolor": "#FDF5EF", "edgecolor": "none", "pad": 1},
                        arrowprops={"arrowstyle": "-", "color": "0.8", "shrinkB": 4})
