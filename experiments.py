@@ -24,11 +24,11 @@ from lab.text import Report, rough  # noqa: E402
 COMMANDS = {  # name: (where it is, what it shows, minutes on two cores)
     "forgetting": ("experiments:forgetting", "Sec. 4.1: regret around each retraining", "2"),
     "table": ("experiments:table", "Sec. 4.2: real data, two kinds of forgetting", "120"),
-    "amazon": ("experiments:amazon", "Sec. 4.3: text, Thompson sampling and ε-greedy", "60"),
+    "amazon": ("experiments:amazon", "Sec. 4.3: text, Thompson sampling and ε-greedy", "70"),
     "wheel": ("experiments:wheel", "Appendix B: the wheel", "30"),
     "sanity": ("lab.sanity:sanity", "Appendix C in numbers, and where its assumptions end", "1"),
     "drift": ("experiments:drift", "ours: contexts that drift away from the buffer", "15"),
-    "exploration": ("experiments:exploration", "ours: why limited memory can beat full", "15"),
+    "exploration": ("experiments:exploration", "ours: why limited memory can beat full", "25"),
     "complexity": ("lab.complexity:complexity", "Sec. 3.1 measured", "2"),
     "matching": ("lab.matching:matching", "Eq. 6: solvers compared", "15"),
     "calibration": ("lab.calibration:calibration", "ours: how certain each prior is", "20"),
