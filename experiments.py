@@ -118,7 +118,8 @@ def wheel(o):
         task = make_task(o, "wheel", "wheel 0.5", name, steps, **WHEEL_PHASES)
         problem, rows[name] = predictions(task)
     rows = {"reward samples": problem.rewards, **rows}
-    return Report(verdicts.wheel(lines, verdicts.by_dataset(lines)) + rough(o),
+    of = {name: algorithm for name, algorithm, *_ in WHEEL}
+    return Report(verdicts.wheel(lines, verdicts.by_dataset(lines), of) + rough(o),
                   figures={"wheel": drawings.wheel(problem.contexts, rows, 0.5)})
 
 

@@ -81,7 +81,8 @@ def exploration(rewards):
     """Reward minus full memory's against the noise prior: a panel a data set, a line a prior."""
     first = rewards[6.0]
     names = [name for name in verdicts.EXPLORED[1:] if name in next(iter(first.values()))]
-    figure, axes = pyplot.subplots(-(-len(first) // 3), 3, figsize=(9, 5), squeeze=False)
+    rows, columns = -(-len(first) // 3), min(3, len(first))
+    figure, axes = pyplot.subplots(rows, columns, figsize=(9, 2.5 * rows), squeeze=False)
     for panel, d in zip(axes.flat, first, strict=False):
         for name in names:
             pairs = [(sets[d][name], sets[d]["neural-linear"]) for sets in rewards.values()]

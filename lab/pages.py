@@ -37,7 +37,6 @@ def summary(rewards):
     for d, own in rewards.items():
         cells = [mean_sd(own[name]) for name in COLUMNS]
         rows.append([verdicts.name_of(d), paper.cell(paper.number(d, "both-priors")), *cells])
-    header = [f"{len(own['linear'])} runs", f"the paper's number, {paper.RUNS} runs",
-              *COLUMNS.values()]
+    header = [f"{len(own['linear'])} runs", f"in the paper, {paper.RUNS} runs", *COLUMNS.values()]
     found = [f"- {claim}: {found}" for claim, _, _, found in verdicts.claims(rewards)]
     return "\n".join([markdown_table(header, rows), "", *found])

@@ -228,15 +228,15 @@ def amazon(rewards, steps, ratings):
         f"the best ε: {best}; in the paper ε=0.1"])
 
 
-def wheel(lines, rewards):
-    """Appendix B: the wheel beside the paper's numbers."""
+def wheel(lines, rewards, of):
+    """Appendix B: the wheel beside the paper's numbers; of: the algorithm behind each name."""
     rows, goals, claims, values, printed = [], [], [], {}, {}
     for delta, theirs in paper.WHEEL.items():
         own = rewards[f"wheel {delta}"]
         rows.append([f"δ = {delta}", *(mean_sd(r, 1) for r in own.values())])
         rows.append(["  in the paper", *(paper.cell(theirs.get(name)) for name in own)])
-        off = {name: 100 * (own[name].mean() / theirs[name.partition(",")[0]][0] - 1)
-               for name in own if name.partition(",")[0] in theirs}
+        off = {name: 100 * (own[name].mean() / theirs[of[name]][0] - 1)
+               for name in own if of[name] in theirs}
         rows.append(["  off by", *(f"{off[name]:+.1f} %" if name in off else "" for name in own)])
         values |= {f"{name}, {delta}": r for name, r in own.items()}
         printed |= {f"{name}, {delta}": number for name, number in theirs.items()}
