@@ -22,7 +22,7 @@ def nlts():
 
 @pytest.fixture(scope="session")
 def beyond():
-    return importlib.import_module("beyond")
+    return importlib.import_module("nlts_beyond")
 
 
 @pytest.fixture

@@ -1,19 +1,33 @@
 """Neural-linear bandits with limited memory, line by line.
 
 T. Zahavy and S. Mannor, "Neural Linear Bandits: Overcoming Catastrophic Forgetting through
-Likelihood Matching", 2019. Read it beside the paper, top to bottom: equations have the numbers of
-the PDF, lines of pseudo code the tags [1.1] to [1.6] (Algorithm 1), [2.1] to [2.24] (Algorithm 2).
+Likelihood Matching", 2019. Read it beside the paper, top to bottom. Equations have the numbers of
+the PDF. Lines of pseudo code have no numbers in print; ours are [1.1] to [1.6] for Algorithm 1 and
+[2.1] to [2.24] for Algorithm 2: `LinearTS` and `NeuralLinearTS` print the pseudo code with them.
 
-paper                   here                   shape   what
-b(t), a(t)              context, arm           (d,)    context (in Sec. 2 its own features), arm
-phi(t)                  phi                    (g,)    features: the last hidden layer's activations
-Phi; f; R^2             Phi; f; R2             (g, g); (g,); ()  sums of phi phi', phi r, r^2
-Phi^0, B = Phi^0 + Phi  Phi0, precision        (g, g)  prior and posterior precision, times nu2
-mu^0, mu-hat, mu-tilde  mu0, mu_hat, mu_tilde  (g,)    prior mean, posterior mean, sample
-nu^2, a_i, b_i          nu2, a, b              ()      noise variance, its Inv-Gamma(a, b)
-E_phi_old, E_phi        E_old, E_new           (n, g)  features of an arm's tuples in the buffer
-Phi_old, mu_old         left                           posterior of those that left the buffer
-s^2_j; (Phi^0)^-1       s2; S                  (n,); (g, g)  phi_old' Phi_old^-1 phi_old; covariance
+paper          here                     shape     what
+b(t)           context                  (d,)      context; in Sec. 2 it is its own features
+a(t)           arm                      ()        the arm that is played
+r_t            reward, r                ()        the reward that it pays
+phi(t)         phi                      (g,)      features: activations of the last hidden layer
+Phi            Phi                      (g, g)    sum of phi phi'
+f              f                        (g,)      sum of phi r
+R^2            R2                       ()        sum of r^2
+Phi^0, B^0     Phi0                     (g, g)    prior precision, times nu2
+Phi^0+Phi, B   precision                (g, g)    posterior precision, times nu2
+               root                     (g, g)    root root' = precision^-1, the covariance over nu2
+mu^0           mu0                      (g,)      prior mean
+mu-hat         mu_hat                   (g,)      posterior mean
+mu-tilde       mu_tilde                 (g,)      sample of the posterior
+nu^2           nu2                      ()        variance of the noise
+a_i            a                        ()        nu2 ~ Inv-Gamma(a, b)
+b_i            b                        ()
+E^i_phi_old    E_old[i]                 (n_i, g)  old features of arm i's tuples in the buffer
+E^i_phi        E_new[i]                 (n_i, g)  their new features
+Phi_old        forgotten[i].precision   (g, g)    posterior of arm i's tuples that left the buffer
+mu_old         forgotten[i].mu_hat      (g,)
+s^2_j          s2                       (n_i,)    phi_old' Phi_old^-1 phi_old
+(Phi^0)^-1     S                        (g, g)    prior covariance, over nu2
 
 Where this differs from print (docs/errata.md has the reasons, and the test that shows each):
 1. nu2, not nu, is inverse gamma; a counts the plays of its own arm; b uses the whole precision.
@@ -25,14 +39,12 @@ Where this differs from print (docs/errata.md has the reasons, and the test that
 """
 import copy
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
-from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
-from scipy.sparse.linalg import LinearOperator, cg
 from torch import nn
 
-LARGEST = 1e4                                                # in size, of a feature
 
 @dataclass(frozen=True)
 class Config:
@@ -44,126 +56,183 @@ class Config:
     P: int = 800              # mini-batches in a learning phase: Sec. 4.1
     batch: int = 64           # tuples in a mini-batch: the authors' code
     lr: float = 1e-3          # Adam's learning rate: ours
-    initial_pulls: int = 2    # of each arm, round robin, before sampling: the authors' code
+    initial_pulls: int = 2    # of each arm, before sampling: the authors' code
 
     def __post_init__(self):
-        for name in ("lam", "a0", "b0", "lr"):
-            _positive(name, getattr(self, name))
-        for name, least in (("L", 1), ("P", 0), ("batch", 1), ("initial_pulls", 0)):
-            _whole(name, getattr(self, name), least)
+        _check_config(self)
 
-def _check(condition, message):
-    if not condition:
-        raise ValueError(message)
-
-def _positive(name, value):
-    positive = isinstance(value, (int, float, np.number)) and 0 < value < np.inf
-    _check(positive, f"{name}: expected a number > 0, got {value!r}")
-
-def _whole(name, value, least, most=np.inf):
-    whole = isinstance(value, (int, np.integer)) and least <= value <= most
-    _check(whole, f"{name}: expected a whole number from {least} to {most}, got {value!r}")
-
-def _array(name, value, shape, most=1e50):
-    """A float64 copy, or a ValueError that names the argument; None in `shape` is any length."""
-    try:
-        x = np.array(value, dtype=float)
-    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
-        raise ValueError(f"{name}: expected numbers, got {value!r:.60}") from error
-    fits = x.ndim == len(shape) and all(n in (None, m) for n, m in zip(shape, x.shape, strict=True))
-    _check(fits, f"{name}: expected shape {shape}, got {x.shape}")
-    _check((np.abs(x) <= most).all(), f"{name}: expected finite numbers up to {most:g}: scale it")
-    return x
 
 # Sec. 2: Bayesian linear regression and Algorithm 1 -----------------------------------------------
+
 class BayesianLinearRegression:
-    """One arm's posterior: nu2 ~ Inv-Gamma(a, b), mu_tilde | nu2 ~ N(mu_hat, nu2 precision^-1)."""
+    """One arm's posterior: nu2 ~ Inv-Gamma(a, b), mu_tilde | nu2 ~ N(mu_hat, nu2 precision^-1).
+
+    It keeps a root of the covariance, root root' = precision^-1. With it everything is a product:
+    precision^-1 x = root (root' x), and root z has the covariance root root' if z is N(0, I).
+    """
 
     def __init__(self, Phi0, mu0, a0, b0, n=0):
         _positive("a0", a0)
         _positive("b0", b0)
-        self.mu0 = self.mu_hat = _array("mu0", mu0, (None,))
-        self.Phi0 = self.precision = _array("Phi0", Phi0, (len(self.mu0), len(self.mu0)))
-        self.chol, failed = dpotrf(self.precision)           # upper triangle: chol'chol = precision
-        symmetric = np.allclose(self.Phi0, self.Phi0.T, 1e-6, 1e-9 * np.abs(self.Phi0).max())
-        _check(symmetric and not failed, "Phi0: expected a symmetric positive definite matrix")
-        self.Phi, self.f, self.R2 = np.zeros_like(self.Phi0), np.zeros_like(self.mu0), 0.0
-        self.a, self.b, self.n = float(a0), float(b0), n     # n: tuples that it stands for
+        self.mu0 = _array("mu0", mu0, (None,))
+        self.Phi0 = _array("Phi0", Phi0, (len(self.mu0), len(self.mu0)))
+        self.Phi = np.zeros_like(self.Phi0)
+        self.f = np.zeros_like(self.mu0)
+        self.R2 = 0.0
+        self.a = float(a0)
+        self.b = float(b0)
+        self.n = n                                           # tuples that it stands for
+        self.precision = self.Phi0.copy()
+        self.root = _checked_root(self.Phi0, NO_PRECISION)
+        self.mu_hat = self.mu0.copy()
 
     def update(self, phi, r):
         """Eq. 2: observe a reward r under features phi (g,), or rewards (n,) under rows (n, g)."""
-        E = _array("phi", phi if np.ndim(phi) == 2 else [phi], (None, len(self.mu0)), LARGEST)
-        r = _array("r", np.atleast_1d(r), (len(E),))
-        Phi, mu_before = self.Phi + E.T @ E, self.mu_hat
-        chol, failed = dpotrf(self.Phi0 + Phi)
-        _check(not failed, "phi: expected features that leave the precision positive definite")
-        self.precision, self.chol = self.Phi0 + Phi, chol                                   # [1.5]
-        self.Phi, self.f = Phi, self.f + E.T @ r                                           # [2.13]
-        self.mu_hat = dpotrs(self.chol, self.Phi0 @ self.mu0 + self.f)[0]            # [1.6] [2.14]
-        self.a += len(r) / 2                                                               # [2.15]
-        self.R2 += r @ r                                                                   # [2.16]
-        # equal to b0 + (R2 + mu0'Phi0 mu0 - mu_hat'precision mu_hat)/2, and it never decreases
-        self.b += max((r - E @ mu_before) @ (r - E @ self.mu_hat) / 2, 0.0)                # [2.17]
-        self.n += len(r)
+        E, r = _checked_rows(self, phi, r)
+        Phi = self.Phi + E.T @ E                                                           # [2.13]
+        f = self.f + E.T @ r
+        precision = self.Phi0 + Phi                                                         # [1.5]
+        if len(E) == 1:
+            root = root_with_tuple(self.root, E[0])
+        else:
+            root = _checked_root(precision, NEARLY_SINGULAR)
+        mu_hat = root @ (root.T @ (self.Phi0 @ self.mu0 + f))                        # [1.6] [2.14]
+        a = self.a + len(r) / 2                                                            # [2.15]
+        R2 = self.R2 + r @ r                                                               # [2.16]
+        # In print b = b0 + (R2 + mu0'Phi0 mu0 - mu_hat'precision mu_hat) / 2. That grows with each
+        # reward by the product below over 2, which rounding cannot make negative.
+        error_before = r - E @ self.mu_hat
+        error_after = r - E @ mu_hat
+        b = self.b + max(error_before @ error_after, 0.0) / 2                              # [2.17]
+        vars(self).update(Phi=Phi, f=f, precision=precision, root=root, mu_hat=mu_hat, a=a, R2=R2,
+                          b=b, n=self.n + len(r))            # at last, and all at once
 
     def without(self, E, r):
-        """Bayes' rule backwards: the posterior of all tuples but the rows E (n, g), rewards r (n,).
-        Its precision, mu_hat, a, b and n are Phi_old, mu_old, a_old, b_old and m."""
-        Phi_old, n = self.precision - E.T @ E, len(r)
-        mu_old = np.linalg.solve(Phi_old, self.Phi0 @ self.mu0 + self.f - E.T @ r)
-        b_old = max(self.b - (r - E @ mu_old) @ (r - E @ self.mu_hat) / 2, 1e-16 * self.b)  # > 0
-        return BayesianLinearRegression(Phi_old, mu_old, self.a - n / 2, b_old, self.n - n)
+        """Bayes' rule backwards: the posterior of all tuples except the rows E (n, g), rewards r.
+
+        Its precision, mu_hat, a, b and n are Phi_old, mu_old, a_old, b_old and m of the tuples that
+        are left. Each line is the one of `update`, solved for what was there before.
+        """
+        Phi_old = self.precision - E.T @ E
+        root = _checked_root(Phi_old, NEARLY_SINGULAR)
+        mu_old = root @ (root.T @ (self.Phi0 @ self.mu0 + self.f - E.T @ r))
+        a_old = self.a - len(r) / 2
+        error_before = r - E @ mu_old
+        error_after = r - E @ self.mu_hat
+        b_old = self.b - error_before @ error_after / 2
+        b_old = max(b_old, 1e-16 * self.b)                   # > 0, whatever the rounding
+        return BayesianLinearRegression(Phi_old, mu_old, a_old, b_old, self.n - len(r))
 
     def sample(self, rng, nu2=None):
-        """Draw (nu2, mu_tilde) from the posterior, Eq. 1; a known noise variance may be given."""
+        """Eq. 1: draw (nu2, mu_tilde) from the posterior; a variance of the noise may be given."""
         if nu2 is None:
-            nu2 = self.b / rng.gamma(self.a)                 # [2.6] nu2 ~ Inv-Gamma(a, b)
-        z, _ = dtrtrs(self.chol, rng.standard_normal(len(self.mu_hat)))      # N(0, precision^-1)
-        return nu2, self.mu_hat + np.sqrt(nu2) * z           # [2.7] N(mu_hat, nu2 precision^-1)
+            nu2 = inverse_gamma_noise([self], None, rng)[0]
+        z = rng.standard_normal(len(self.mu_hat))
+        mu_tilde = self.mu_hat + np.sqrt(nu2) * (self.root @ z)                             # [2.7]
+        return nu2, mu_tilde
 
     def variance(self, E):
-        """s^2 = phi' precision^-1 phi of each row of E: the variance of phi'mu_tilde, over nu2."""
-        return (np.linalg.solve(self.chol.T, np.transpose(E)) ** 2).sum(0)
+        """Sec. 3, 4: s^2 = phi' precision^-1 phi of each row phi of E (n, g). It is the variance of
+        the estimate phi'mu_tilde, over nu2: how little is known there."""
+        return ((E @ self.root) ** 2).sum(1)
 
     def predict(self, phi):
         """Mean, scale and degrees of freedom of the Student-t distribution of phi'mu_tilde."""
         phi = _array("phi", phi, (len(self.mu0),))
-        return phi @ self.mu_hat, np.sqrt(self.b / self.a * self.variance([phi])[0]), 2 * self.a
+        s2 = self.variance(phi[None])[0]
+        return phi @ self.mu_hat, np.sqrt(self.b / self.a * s2), 2 * self.a
+
+
+def root_of_inverse(precision):
+    """The root of the covariance, root root' = precision^-1: with precision = L L' it is L'^-1."""
+    return np.linalg.inv(np.linalg.cholesky(precision)).T
+
+
+def root_with_tuple(root, phi):
+    """The root once phi phi' is added to the precision, in g^2 operations (Potter, 1963): the
+    covariance is then root (I - uu'/k) root', and I - uu'/(k + sqrt(k)) is a root of I - uu'/k."""
+    u = root.T @ phi
+    k = 1 + u @ u
+    return root - np.outer(root @ u, u / (k + np.sqrt(k)))
+
+
+def inverse_gamma_noise(arms, config, rng):
+    """The paper's noise: nu2_i ~ Inv-Gamma(a_i, b_i) of each arm i."""
+    # b / Gamma(a) is Inv-Gamma(a, b)
+    return [arm.b / rng.gamma(arm.a) for arm in arms]                                       # [2.6]
+
+
+def known_noise(arms, config, rng, v):
+    """The noise of Algorithm 1 as printed: nu2 = v^2 for all arms."""
+    return [v ** 2] * len(arms)
+
+
+def first_posterior(g, config):
+    """What is known of an arm before its first reward: Phi0 = lam I, mu0 = 0, a0 and b0."""
+    return BayesianLinearRegression(config.lam * np.eye(g), np.zeros(g), config.a0, config.b0)
+
 
 class LinearTS:
-    """Algorithm 1: as printed with v, lam=1, initial_pulls=0; with v=None it samples nu2, Eq. 2."""
+    """Algorithm 1: Thompson sampling for linear contextual bandits.
 
-    def __init__(self, dim, n_arms, v=None, seed=0, **hyper):
-        _whole("dim", dim, 1)
-        _whole("n_arms", n_arms, 1)
-        _positive("v", 1 if v is None else v)
-        config = self.config = Config(**hyper)
-        self.dim, self.n_arms, self.v, self.t = dim, n_arms, v, 0
+    [1.1]  for all i: B = I, mu_hat = 0, f = 0           here: agent = LinearTS(dim, n_arms)
+           for t = 1, 2, ...
+    [1.2]      for all i: sample mu_tilde from           here: arm = agent.act(context)
+               N(mu_hat, v^2 B^-1)
+    [1.3]      play a(t) = argmax b(t)'mu_tilde
+    [1.4]      observe reward r                          here: agent.update(context, arm, reward)
+    [1.5]      B = B + b(t) b(t)'
+    [1.6]      f = f + b(t) r, mu_hat = B^-1 f
+
+    That is v=..., lam=1, initial_pulls=0. Without v the variance of the noise is sampled, too, as
+    in Eq. 2 and in the paper's experiments: noise(arms, config, rng) returns a nu2 per arm.
+    An agent is not thread-safe: guard it with a lock.
+    """
+
+    def __init__(self, dim, n_arms, v=None, noise=inverse_gamma_noise, seed=0, **hyper):
+        _check_linear(dim, n_arms, v, noise)
+        self.config = Config(**hyper)
+        self.dim = dim
+        self.n_arms = n_arms
+        self.noise = noise if v is None else partial(known_noise, v=v)
+        self.t = 0
         self.rng = np.random.default_rng(seed)
-        prior = config.lam * np.eye(dim), np.zeros(dim), config.a0, config.b0
-        self.arms = [BayesianLinearRegression(*prior) for _ in range(n_arms)]               # [1.1]
+        self.arms = [first_posterior(dim, self.config) for _ in range(n_arms)]              # [1.1]
 
     def act(self, context):
-        """The arm to play in this context."""
+        """The arm to play in this context: at first the one with the fewest plays. A play counts
+        when its reward does: calls of `update` end the initial pulls, not calls of `act`."""
         context = _array("context", context, (self.dim,), LARGEST)
-        if self.t < self.config.initial_pulls * self.n_arms:
-            return self.t % self.n_arms
-        nu2 = None if self.v is None else self.v ** 2
-        mu_tilde = [arm.sample(self.rng, nu2)[1] for arm in self.arms]                      # [1.2]
+        plays = [arm.n for arm in self.arms]
+        if min(plays) < self.config.initial_pulls:
+            return plays.index(min(plays))
+        nu2 = _noise(self)
+        mu_tilde = [arm.sample(self.rng, nu2[i])[1] for i, arm in enumerate(self.arms)]     # [1.2]
         return int(np.argmax(mu_tilde @ context))                                           # [1.3]
 
     def update(self, context, arm, reward):                                                 # [1.4]
         """Observe the reward that the arm paid in this context."""
-        _whole("arm", arm, 0, self.n_arms - 1)
         context = _array("context", context, (self.dim,), LARGEST)
-        self.arms[arm].update(context, _array("reward", reward, ()))
-        self.t += 1
+        _whole("arm", arm, 0, self.n_arms - 1)
+        reward = _array("reward", reward, ())
+        arms = self.arms.copy()
+        arms[arm] = copy.copy(self.arms[arm])
+        arms[arm].update(context, reward)
+        vars(self).update(arms=arms, t=self.t + 1)           # at last, and all at once
+
 
 # Sec. 3, 1: representation ------------------------------------------------------------------------
+
 class MLP(nn.Module):
-    """The paper's network: one hidden layer of ReLUs. Its first weights are small and uniform."""
+    """The paper's network: one hidden layer of ReLUs, in float64.
+
+    First weights are uniform within 1/sqrt(dim), in the last layer within 0.3. The hidden biases
+    start at 0, as in the authors' code.
+    """
 
     def __init__(self, dim, n_arms, hidden=50, seed=0):
+        for name, value in (("dim", dim), ("n_arms", n_arms), ("hidden", hidden)):
+            _whole(name, value, 1)
         super().__init__()
         generator = torch.Generator().manual_seed(seed)
         input = torch.empty(hidden, dim, dtype=torch.float64)                # (g, d)
@@ -172,36 +241,42 @@ class MLP(nn.Module):
         self.bias = nn.Parameter(torch.zeros(hidden, dtype=torch.float64))   # (g,)
         self.weights = nn.Parameter(weights.uniform_(-0.3, 0.3, generator=generator))
 
-    def features(self, x):                                                   # (n, d) -> (n, g)
+    def features(self, x):
+        """phi of each row of x: (n, d) -> (n, g)."""
         return torch.relu(nn.functional.linear(x, self.input, self.bias))
 
-    def forward(self, x):                                                    # D(b): (n, N)
+    def forward(self, x):
+        """D(b), the estimated reward of each arm: (n, d) -> (n, N)."""
         return self.features(x) @ self.weights.T
+
 
 def last_layer_activations(network, contexts):
     """LastLayerActivations(D(b)) of the rows of `contexts`: (n, d) -> (n, g), in float64."""
     try:
         with torch.no_grad():
-            phi = network.features(_tensor(network, contexts)).double().numpy()
+            phi = network.features(_tensor(network, contexts))
     except (RuntimeError, IndexError) as error:
         raise ValueError(f"context: expected what the network takes, but {error}") from error
-    return _array("context's features (or lr, if it diverged)", phi, (len(phi), None), LARGEST)
+    return _checked_features(phi, len(contexts))
+
 
 def last_layer_weights(network):
     """LastLayerWeights(D), (N, g): `network.weights`, or those of its last nn.Linear."""
-    linear = [module.weight for module in network.modules() if isinstance(module, nn.Linear)]
-    weights = getattr(network, "weights", linear[-1] if linear else torch.empty(0, 0))
+    if hasattr(network, "weights"):
+        weights = network.weights
+    else:
+        layers = [module for module in network.modules() if isinstance(module, nn.Linear)]
+        _check(layers, "network: expected `weights` (n_arms, g), or a last nn.Linear")
+        weights = layers[-1].weight
     return weights.detach().double().numpy().copy()
 
-def _tensor(network, x):
-    return torch.as_tensor(x, dtype=next(network.parameters()).dtype)
 
 def train(network, buffer, config, rng):
     """Sec. 3, 1.1: minimize Eq. 3 on P mini-batches, drawn with replacement from the buffer."""
     contexts, arms, rewards = buffer.arrays()
     optimizer = torch.optim.Adam(network.parameters(), lr=config.lr, fused=True)
     network.train()
-    with torch.random.fork_rng(devices=[]):
+    with torch.enable_grad(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(rng.integers(2 ** 31)))        # for dropout in a user's network
         for _ in range(config.P):
             rows = rng.integers(len(arms), size=config.batch)
@@ -213,51 +288,49 @@ def train(network, buffer, config, rng):
             optimizer.step()
     network.eval()
 
+
 # Sec. 3, 3: memory buffer -------------------------------------------------------------------------
+
 class ReplayBuffer:
     """E: the tuples (context, arm, reward), oldest first; at most `capacity`, None is no limit."""
 
     def __init__(self, capacity=None):
         _whole("capacity", 1 if capacity is None else capacity, 1)
-        self.capacity, self.tuples = capacity, []
+        self.capacity = capacity
+        self.tuples = []
 
     def add(self, context, arm, reward):
         """Store a tuple. A full buffer loses the first tuple of the same arm; if there is none, the
         first one of the arm that has most tuples (of several such arms, the lowest)."""
         context = _array("context", context, self.tuples[0][0].shape if self.tuples else (None,))
-        reward = float(_array("reward", reward, ()))
         _whole("arm", arm, 0)
-        if len(self.tuples) == self.capacity:
-            arms = [tuple_[1] for tuple_ in self.tuples]
+        reward = float(_array("reward", reward, ()))
+        tuples = self.tuples.copy()
+        if len(tuples) == self.capacity:
+            arms = [tuple_[1] for tuple_ in tuples]
             loser = arm if arm in arms else np.bincount(arms).argmax()
-            del self.tuples[arms.index(loser)]                                             # [2.11]
-        self.tuples.append((context, arm, reward))
+            del tuples[arms.index(loser)]                                                  # [2.11]
+        tuples.append((context, arm, reward))
+        self.tuples = tuples
 
     def arrays(self):
         """Contexts (n, d), arms (n,) and rewards (n,) of all tuples, oldest first."""
         _check(self.tuples, "buffer: expected a tuple, there is nothing to learn from")
-        return tuple(np.array(column) for column in zip(*self.tuples, strict=True))
+        contexts, arms, rewards = zip(*self.tuples, strict=True)
+        return np.array(contexts), np.array(arms), np.array(rewards)
 
     def rows_of(self, arm):
         """E_i: contexts (n_i, d) and rewards (n_i,) of an arm's tuples, oldest first."""
         contexts, arms, rewards = self.arrays()
         return contexts[arms == arm], rewards[arms == arm]
 
+
 # Sec. 3, 4: likelihood matching -------------------------------------------------------------------
+
 def match_mean(E_old, E_new, mu_old):
     """Eq. 5: the mu0 with E_new mu0 = E_old mu_old, in least squares; of many the smallest."""
     return np.linalg.lstsq(E_new, E_old @ mu_old, rcond=None)[0]
 
-def _without_units(E_new, s2):
-    """E with sum ||phi||^4 = n (rows of 0 then go), what S / scale is to match, and the scale."""
-    s2 = _array("s2", s2, (None,))
-    E_new = _array("E_new", E_new, (len(s2), None))
-    norm2 = (E_new ** 2).sum(1)
-    known = (s2 >= 0).all() and min(norm2 @ s2, norm2 @ norm2) > 1e-200
-    _check(known, "E_new, s2: expected s2 >= 0, and a row with features and an s2 > 0")
-    scale, unit = (norm2 @ s2) / (norm2 @ norm2), np.sqrt(np.mean(norm2 ** 2))
-    rows = norm2 > 0                                         # others say nothing of S
-    return E_new[rows] / np.sqrt(unit), s2[rows] / (scale * unit), scale
 
 def match_covariance_sdp(E_new, s2, ridge=0.0, floor=0.0, **solver):
     """Eq. 6 in CVXPY, S = (Phi0)^-1; with `ridge` and `floor` the problem of `match_covariance`."""
@@ -269,149 +342,217 @@ def match_covariance_sdp(E_new, s2, ridge=0.0, floor=0.0, **solver):
     cp.Problem(cp.Minimize(objective)).solve(**solver)
     return scale * S.value
 
+
 def match_covariance(E_new, s2, ridge=1e-3, floor=1e-2):
     """Eq. 6 made unique and bounded: the smallest S = (Phi0)^-1 that matches s^2. It minimizes
 
-        1/2 sum_j (phi_j'S phi_j - s_j^2)^2 + rho/2 ||S||^2   subject to   S >= floor scale I,
+        1/2 sum_j (phi_j'S phi_j - s_j^2)^2 + rho/2 ||S||^2   subject to   S >= least I,
 
-    where rho = ridge mean_j ||phi_j||^4, and scale I is the multiple of I that matches best. Solved
-    in the dual (Qi and Sun, 2006): y_j is the multiplier of the j-th misfit over rho, S(y) is Z =
-    sum_j y_j phi_j phi_j' with eigenvalues raised to the floor. Newton's method minimizes a convex
-    theta(y) = rho/2 ||y||^2 - s2'y + (||Z||^2 - ||Z - S(y)||^2)/2 until half its gradient's square,
-    a bound on how far S(y) is above the least objective, is below 1e-7 of the second term."""
+    where rho = ridge mean_j ||phi_j||^4 and least = floor scale; scale I is the multiple of I that
+    matches best, so that both are relative: units do not matter.
+
+    Without the bound this is ridge regression: the derivative by S is zero for
+        S = Z = sum_j y_j phi_j phi_j'   with   rho y_j = s_j^2 - phi_j'S phi_j.
+    With the bound, S is Z with its eigenvalues raised: Z = Q diag(w) Q' gives S = Q diag(x) Q' with
+    x = max(w, least). What is left are n equations for n numbers y_j, one per tuple:
+        gradient_j = phi_j'S phi_j + rho y_j - s_j^2 = 0.
+    They say that a convex function has its minimum in y (Qi and Sun, 2006, call it the dual):
+        theta(y) = rho/2 ||y||^2 - s2'y + 1/2 sum_a x_a (2 w_a - x_a).
+    Newton's method finds it. In the basis Q features are p = E Q, and the second derivative is
+        H_jk = rho 1[j = k] + sum_ab share_ab p_ja p_jb p_ka p_kb,
+    where share_ab is 1 if neither w_a nor w_b is raised, 0 if both are, and
+    (w_a - least) / (w_a - w_b) if only w_b is. A step is halved until theta does not grow.
+    It stops when ||gradient||^2, which bounds how far S is from optimal, is tiny.
+    """
     _check(1e-6 <= ridge < 1 and 1e-6 <= floor < 1, "ridge, floor: expected both from 1e-6 to 1")
-    E, s2, scale = _without_units(E_new, s2)                 # in these units rho = ridge
-    V, n = np.linalg.qr(E.T)[0], len(E)                      # outside of V, S is at the floor
-    E = E @ V                                                # (n, k), k = min(n, g)
-
-    def evaluate(y):
-        w, Q = np.linalg.eigh((E.T * y) @ E)                 # Z = Q diag(w) Q'
-        x, p = w.clip(floor), E @ Q                          # S(y) = Q diag(x) Q'
-        theta = ridge / 2 * y @ y - s2 @ y + x @ (2 * w - x) / 2
-        return theta, p ** 2 @ x + ridge * y - s2, w, x, Q, p                # and its gradient
-
-    def hessian(d):
-        """H_jk = rho 1[j=k] + sum_ab W_ab p_ja p_jb p_ka p_kb, with p and W of the loop below."""
-        return ridge * d + (p @ (W * ((p.T * d) @ p)) * p).sum(1)
-
-    def inverse(rows, v):
-        """Of H with v_a v_b for W_ab: rho I + (rows diag(v) rows')^2, squared entry by entry."""
-        chol, _ = dpotrf((rows * v @ rows.T) ** 2 + ridge * np.eye(n))
-        return LinearOperator((n, n), lambda d: dpotrs(chol, d)[0], dtype=float)
-
-    H, M = LinearOperator((n, n), hessian, dtype=float), inverse(E, 1.0)     # M ~ H^-1, for cg
-    y = M @ s2                                               # the solution if none is raised
-    theta, gradient, w, x, Q, p = evaluate(y)
-    for k in range(1000):
-        if gradient @ gradient <= 1e-7 * ridge * x @ x + 1e-30 * s2 @ s2:    # or rounding
-            K = V @ (Q * np.sqrt(scale * (x - floor)))
-            return K @ K.T + scale * floor * np.eye(len(V))
-        far = np.abs(w - floor) + 1e-300
-        W = np.add.outer(x - floor, x - floor) / np.add.outer(far, far)  # (x_a-x_b)/(w_a-w_b)
-        M = inverse(p, (x > floor) @ W / max(sum(x > floor), 1)) if k == 2 else M    # W has settled
-        d, _ = cg(H, -gradient, rtol=0.05, M=M)  # inexact Newton step
-        slope, step = gradient @ d, 1.0
-        while (new := evaluate(y + step * d))[0] > theta + 1e-4 * step * slope + 1e-12 * abs(theta):
-            step /= 2
-        y = y + step * d
-        theta, gradient, w, x, Q, p = new
+    E, s2, scale = _without_units(E_new, s2)                 # in these units rho = ridge,
+    rho, least, n = ridge, floor, len(E)                     # and least = floor
+    y = np.linalg.solve((E @ E.T) ** 2 + rho * np.eye(n), s2)            # optimal without the bound
+    theta, w, x, Q = _dual(E, s2, rho, least, y)
+    for _ in range(1000):
+        p = E @ Q                                                                    # (n, g)
+        gradient = p ** 2 @ x + rho * y - s2                                         # (n,)
+        if gradient @ gradient <= 1e-9 * rho * x @ x + 1e-30 * s2 @ s2:
+            root = Q * np.sqrt(scale * x)
+            return root @ root.T                             # S = scale Q diag(x) Q'
+        free = w > least                                     # those that are not raised
+        share = (w[free, None] - least) / (w[free, None] - w[~free])
+        M = np.sqrt(2 * share) * p[:, free, None] * p[:, None, ~free]    # of pairs, one is raised
+        M = M.reshape(n, -1)
+        H = rho * np.eye(n) + (p[:, free] @ p[:, free].T) ** 2 + M @ M.T
+        step = -np.linalg.solve(H, gradient)
+        new = _dual(E, s2, rho, least, y + step)
+        while new[0] > theta + 1e-12 * abs(theta):           # beyond rounding
+            step = step / 2
+            new = _dual(E, s2, rho, least, y + step)
+        y = y + step
+        theta, w, x, Q = new
     raise ValueError(f"ridge: expected a larger one, {ridge} is out of reach for this E_new and s2")
 
-def likelihood_matching(left, E_old, E_new, weights, lam, match=match_covariance):
-    """The paper's prior: (Phi0, mu0) of each arm i under the new features. Every prior is given the
-    posteriors left[i] of what left the buffer, under the old features; E_old[i] and E_new[i], the
-    (n_i, g) features of what is in it; the last layer's weights (N, g); lam of the first prior."""
+
+def _dual(E, s2, rho, least, y):
+    """theta(y) of `match_covariance`, the eigenvalues w of Z, raised x, and eigenvectors Q."""
+    w, Q = np.linalg.eigh((E.T * y) @ E)
+    x = np.maximum(w, least)
+    theta = rho / 2 * y @ y - s2 @ y + x @ (2 * w - x) / 2
+    return theta, w, x, Q
+
+
+def likelihood_matching(forgotten, E_old, E_new, weights, lam, match=match_covariance):
+    """The paper's prior: (Phi0, mu0) of each arm i under the new features.
+
+    Every prior is given the same: the posteriors forgotten[i] of what left the buffer, under the
+    old features; E_old[i] and E_new[i], the (n_i, g) features of what is in it; the last layer's
+    weights (N, g); and lam of the first prior. `match` solves Eq. 6.
+    """
     priors = []
-    for i, old in enumerate(left):
+    for i, old in enumerate(forgotten):
         s2 = old.variance(E_old[i])                          # phi_old' (Phi_old)^-1 phi_old
         Phi0 = old.precision                                 # stays where there is nothing to match
         if (s2 @ E_new[i] ** 2).any():
             Phi0 = np.linalg.inv(match(E_new[i], s2))                                      # [2.22]
-        priors.append((Phi0, weights[i]))                                                  # [2.23]
+        mu0 = weights[i]                                                                   # [2.23]
+        priors.append((Phi0, mu0))
     return priors
 
-def mean_prior(left, E_old, E_new, weights, lam):
+
+def mean_prior(forgotten, E_old, E_new, weights, lam):
     """The paper's ablation "mu prior": Phi0 starts anew in each phase, mu0 is the last layer."""
     return [(lam * np.eye(len(w)), w) for w in weights]
 
-def no_prior(left, E_old, E_new, weights, lam):
+
+def no_prior(forgotten, E_old, E_new, weights, lam):
     """The paper's ablation "no prior": Phi0 and mu0 start anew in each phase; a and b go on."""
     return [(lam * np.eye(len(w)), np.zeros(len(w))) for w in weights]
+
 
 def invertible_prior(E_old, E_new, mu_old, Phi_old):
     """Appendix C: the (Phi0, mu0) that is exact if features are linear in b and E is invertible."""
     A = np.linalg.lstsq(E_old, E_new, rcond=None)[0].T       # phi = A phi_old: E_new = E_old A'
     mu0 = match_mean(E_old, E_new, mu_old)                   # Eq. 7: E_new mu0 = E_old mu_old
-    return A @ Phi_old @ A.T, mu0                            # Eq. 8: E_new S E_new' as before
+    Phi0 = A @ Phi_old @ A.T                                 # Eq. 8: E_new S E_new' as before
+    return Phi0, mu0
+
 
 # Appendix A: Algorithm 2 --------------------------------------------------------------------------
+
 class NeuralLinearTS:
-    """Algorithm 2: limited memory neural-linear Thompson sampling. With memory=None all tuples stay
-    and no prior is asked (Riquelme et al., "Deep Bayesian Bandits Showdown", 2018)."""
+    """Algorithm 2: limited memory neural-linear Thompson sampling, as printed (the header of this
+    file says what is read differently).
+
+    [2.1]   for all i: Phi0 = I, mu_hat = mu0 = 0, Phi = 0, here: agent = NeuralLinearTS(network,
+            f = 0, a = a0, b = b0                                     n_arms, memory)
+    [2.2]   initialize replay buffer E and DNN D
+    [2.3]   define phi(t) = LastLayerActivations(D(b(t)))   here: agent.phi(context)
+            for t = 1, 2, ...
+    [2.4]       observe b(t), evaluate phi(t)               here: arm = agent.act(context)
+    [2.5]       posterior sampling, for all i:
+    [2.6]           nu ~ Inv-Gamma(a, b)
+    [2.7]           mu_tilde ~ N(mu_hat, nu^2 (Phi0 + Phi)^-1)
+    [2.8]       play a(t) = argmax phi(t)'mu_tilde
+    [2.9]       observe reward r                            here: agent.update(context, arm, reward)
+    [2.10]      store {b(t), a(t), r} in E
+    [2.11]      if E is full: remove the first tuple with a = a(t)
+    [2.12]      Bayesian linear regression update:
+    [2.13]          Phi = Phi + phi phi', f = f + phi r
+    [2.14]          mu_hat = (Phi0 + Phi)^-1 (Phi0 mu0 + f)
+    [2.15]          a = a + 1/2
+    [2.16]          R^2 = R^2 + r^2
+    [2.17]          b = b0 + (R^2 + mu0'Phi0 mu0 - mu_hat'(Phi0 + Phi)mu_hat) / 2
+    [2.18]      if t mod L = 0: for all i: old features     here: agent.learn(), which update calls
+                on the buffer, E_old
+    [2.19]          train DNN for P steps
+    [2.20]          compute priors for new features, for all i:
+    [2.21]              new features on the buffer, E_new
+    [2.22]              solve for Phi0 using Eq. 6
+    [2.23]              mu0 = LastLayerWeights(D)_i
+    [2.24]              Phi = sum of phi phi', f = sum of phi r, over the buffer
+
+    memory: tuples in the buffer; None keeps all of them, and then no prior is asked (Riquelme et
+    al., "Deep Bayesian Bandits Showdown", 2018). prior, train and noise are functions such as
+    `likelihood_matching`, `train` and `inverse_gamma_noise`. The network is trained in place.
+    An agent is not thread-safe: guard it with a lock.
+    """
 
     def __init__(self, network, n_arms, memory=None, prior=likelihood_matching, train=train,
-                 L=Config.L, P=Config.P, seed=0, **hyper):
-        _whole("n_arms", n_arms, 1)
-        weights = last_layer_weights(network)
-        fits = hasattr(network, "features") and len(weights) == n_arms
-        _check(fits, "network: expected features(x) and weights (n_arms, g), as nlts.MLP has")
-        _whole("memory", n_arms if memory is None else memory, n_arms)
-        asked = callable(prior) and callable(train) and (memory or prior is likelihood_matching)
-        _check(asked, "prior, train: expected functions, and no prior where memory=None keeps all")
+                 noise=inverse_gamma_noise, L=Config.L, P=Config.P, seed=0, **hyper):
+        _check_neural(network, n_arms, memory, prior, train, noise)
         self.config = Config(L=L, P=P, **hyper)
-        self.prior, self.train = no_prior if memory is None else prior, train
-        self.n_arms, self.t, self.rng = n_arms, 0, np.random.default_rng(seed)
-        self.arms = [BayesianLinearRegression(*first, self.config.a0, self.config.b0)       # [2.1]
-                     for first in no_prior(None, None, None, weights, self.config.lam)]
+        self.n_arms = n_arms
+        self.prior = no_prior if memory is None else prior   # where nothing is ever forgotten
+        self.train = train
+        self.noise = noise
+        self.t = 0
+        self.rng = np.random.default_rng(seed)
+        g = last_layer_weights(network).shape[1]
+        self.arms = [first_posterior(g, self.config) for _ in range(n_arms)]                # [2.1]
         self.buffer, self.network = ReplayBuffer(memory), network.eval()                    # [2.2]
 
     def phi(self, context):
         """The features (g,) of a context (d,)."""
-        context = _array("context", context, self.buffer.tuples[0][0].shape if self.t else (None,))
-        phi = last_layer_activations(self.network, context[None])                           # [2.3]
-        if self.t % self.config.L == 0:                      # at first, and after each phase
-            D = self.network(_tensor(self.network, context[None])).detach().double().numpy()
-            weights, tiny = last_layer_weights(self.network).T, 1e-6 * (1 + np.abs(phi).sum())
-            same = len(weights) == len(phi.T) and np.allclose(D, phi @ weights, 1e-4, tiny)
-            _check(same, "network: expected forward(x) = features(x) @ weights.T, without a bias")
-        return phi[0]
+        context = _checked_context(self, context)
+        return last_layer_activations(self.network, context[None])[0]                       # [2.3]
 
     def act(self, context):
-        """The arm to play in this context."""
+        """The arm to play in this context: at first the one with the fewest plays. A play counts
+        when its reward does: calls of `update` end the initial pulls, not calls of `act`."""
         phi = self.phi(context)                                                             # [2.4]
-        if self.t < self.config.initial_pulls * self.n_arms:
-            return self.t % self.n_arms
-        mu_tilde = [arm.sample(self.rng)[1] for arm in self.arms]                           # [2.5]
+        plays = [arm.n for arm in self.arms]
+        if min(plays) < self.config.initial_pulls:
+            return plays.index(min(plays))
+        nu2 = _noise(self)
+        mu_tilde = [arm.sample(self.rng, nu2[i])[1] for i, arm in enumerate(self.arms)]     # [2.5]
         return int(np.argmax(mu_tilde @ phi))                                               # [2.8]
 
     def update(self, context, arm, reward):                                                 # [2.9]
-        """Observe the reward that the arm paid in this context, Eq. 4; every L steps, learn."""
-        phi, reward = self.phi(context), _array("reward", reward, ())
+        """Observe the reward that the arm paid in this context, Eq. 4; every L steps, learn.
+
+        Whatever is raised, the agent is as before the call, or the tuple counts in buffer,
+        posterior and t alike. If learning fails, only the tuple counts.
+        """
+        phi = self.phi(context)
         _whole("arm", arm, 0, self.n_arms - 1)
-        self.buffer.add(context, arm, reward)                                              # [2.10]
-        self.arms[arm].update(phi, reward)                                                 # [2.12]
-        self.t += 1
+        reward = _array("reward", reward, ())
+        buffer = copy.copy(self.buffer)
+        buffer.add(context, arm, reward)                                                   # [2.10]
+        arms = self.arms.copy()
+        arms[arm] = copy.copy(self.arms[arm])
+        arms[arm].update(phi, reward)                                                      # [2.12]
+        vars(self).update(buffer=buffer, arms=arms, t=self.t + 1)            # all at once
         if self.t % self.config.L == 0:
-            self.learn()
+            with _Note("the tuple counts, but nothing was learned: agent.learn() makes up for it"):
+                self.learn()
 
     def learn(self):
-        """Take the buffer out, carry over what is left, put the buffer back; or change nothing."""
-        contexts, r = zip(*[self.buffer.rows_of(i) for i in range(self.n_arms)], strict=True)
-        network, rng = copy.deepcopy((self.network, self.rng))
-        E_old = [last_layer_activations(network, rows) for rows in contexts]               # [2.18]
-        left = [self.arms[i].without(E_old[i], r[i]) for i in range(self.n_arms)]
+        """A learning phase: take the buffer out of the posterior, carry over what was forgotten,
+        put the buffer back in. If it fails, nothing has changed."""
+        contexts, arms, rewards = self.buffer.arrays()
+        own = [arms == i for i in range(self.n_arms)]        # which tuples are arm i's
+        r = [rewards[own_i] for own_i in own]
+        network = copy.deepcopy(self.network)                # if it fails, nothing has changed
+        rng = copy.deepcopy(self.rng)
+
+        phi_old = last_layer_activations(network, contexts)
+        E_old = [phi_old[own_i] for own_i in own]                                          # [2.18]
+        forgotten = [self.arms[i].without(E_old[i], r[i]) for i in range(self.n_arms)]
+
         self.train(network, self.buffer, self.config, rng)                                 # [2.19]
-        E_new = [last_layer_activations(network, rows) for rows in contexts]        # [2.20] [2.21]
-        priors = self.prior(left, E_old, E_new, last_layer_weights(network), self.config.lam)
-        _check(len(priors) == self.n_arms, "prior: expected a (Phi0, mu0) for each arm")
-        arms = []
+        phi_new = last_layer_activations(network, contexts)
+        E_new = [phi_new[own_i] for own_i in own]                                   # [2.20] [2.21]
+        weights = last_layer_weights(network)
+        priors = self.prior(forgotten, E_old, E_new, weights, self.config.lam)
+        _check_priors(priors, weights.shape)
+
+        posteriors = []
         for i, (Phi0, mu0) in enumerate(priors):
-            arms.append(BayesianLinearRegression(Phi0, mu0, left[i].a, left[i].b, left[i].n))
-            arms[i].update(E_new[i], r[i])                                                 # [2.24]
-        self.network.load_state_dict(network.state_dict())
-        self.arms, self.rng = arms, rng
+            old = forgotten[i]
+            posteriors.append(BayesianLinearRegression(Phi0, mu0, old.a, old.b, old.n))
+            posteriors[i].update(E_new[i], r[i])                                           # [2.24]
+        _replace(self, network, arms=posteriors, rng=rng)
+
 
 # Sec. 4.3: sentiment analysis from text -----------------------------------------------------------
+
 class TextCNN(nn.Module):
     """Words' embeddings, convolutions, the maximum over time, a linear layer; b is token ids."""
 
@@ -424,13 +565,16 @@ class TextCNN(nn.Module):
             self.dense = nn.Linear(size * len(widths), hidden)
             self.weights = nn.Parameter(torch.empty(n_arms, hidden).uniform_(-0.3, 0.3))
 
-    def features(self, x):                                                   # (n, words) -> (n, g)
+    def features(self, x):
+        """phi of each row of token ids: (n, words) -> (n, g)."""
         x = self.embedding(x.long()).transpose(1, 2)                         # (n, size, words)
         pooled = [torch.relu(convolution(x)).amax(2) for convolution in self.convolutions]
         return self.dense(torch.cat(pooled, 1))
 
-    def forward(self, x):                                                    # D(b): (n, N)
+    def forward(self, x):
+        """D(b), the estimated reward of each arm: (n, words) -> (n, N)."""
         return self.features(x) @ self.weights.T
+
 
 class EpsilonGreedy(NeuralLinearTS):
     """The baseline: the arm with the highest D(b)_i, with probability epsilon any. No sampling."""
@@ -443,8 +587,201 @@ class EpsilonGreedy(NeuralLinearTS):
     def act(self, context):
         """The arm to play in this context."""
         phi = self.phi(context)
-        if self.t < self.config.initial_pulls * self.n_arms:
-            return self.t % self.n_arms
+        plays = [arm.n for arm in self.arms]
+        if min(plays) < self.config.initial_pulls:
+            return plays.index(min(plays))
         if self.rng.random() < self.epsilon:
             return int(self.rng.integers(self.n_arms))
         return int(np.argmax(last_layer_weights(self.network) @ phi))
+
+
+# Plumbing: conversions and checks. Nothing of the paper is below this line ------------------------
+
+LARGEST = 1e4                                                # in size, of a feature
+NUMBERS = "biuf"                                             # kinds of arrays: bool, int, float
+NO_PRECISION = "Phi0: expected a symmetric positive definite matrix"
+NEARLY_SINGULAR = "lam: expected a larger one, the precision is nearly singular"
+
+
+class _Note:
+    """Adds a note to whatever error leaves the block."""
+
+    def __init__(self, text):
+        self.text = text
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        if error is not None:
+            error.add_note(self.text)
+
+
+def _noise(agent):
+    """What the agent's `noise` returns: a nu2 >= 0 per arm."""
+    nu2 = agent.noise(agent.arms, agent.config, agent.rng)
+    nu2 = _array("noise", nu2, (agent.n_arms,), 1e300)
+    _check((nu2 >= 0).all(), f"noise: expected a nu2 >= 0 per arm, got {nu2}")
+    return nu2
+
+
+def _replace(agent, network, **state):
+    """Put the network's weights into the agent's, and the state beside it: both or none."""
+    before = copy.deepcopy(agent.network.state_dict())
+    try:
+        agent.network.load_state_dict(network.state_dict())
+        vars(agent).update(state)
+    finally:
+        if agent.arms is not state["arms"]:
+            agent.network.load_state_dict(before)
+
+
+def _tensor(network, x):
+    return torch.as_tensor(x, dtype=next(network.parameters()).dtype)
+
+
+def _check(condition, message):
+    if not condition:
+        raise ValueError(message)
+
+
+def _positive(name, value):
+    positive = isinstance(value, (int, float, np.number)) and 0 < value < np.inf
+    _check(positive, f"{name}: expected a number > 0, got {value!r}")
+
+
+def _whole(name, value, least, most=np.inf):
+    whole = isinstance(value, (int, np.integer)) and least <= value <= most
+    _check(whole, f"{name}: expected a whole number from {least} to {most}, got {value!r}")
+
+
+def _array(name, value, shape, most=1e50):
+    """A float64 copy, or a ValueError that names the argument; None in `shape` is any length."""
+    if isinstance(value, (list, tuple)):
+        value = [x.detach() if isinstance(x, torch.Tensor) else x for x in value]
+    if isinstance(value, torch.Tensor):
+        value = value.detach().numpy()
+    try:
+        x = np.asarray(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(f"{name}: expected numbers, got {value!r:.60}") from error
+    numbers = x.dtype.kind in NUMBERS and not isinstance(value, np.ma.MaskedArray)
+    _check(numbers, f"{name}: expected numbers, got {value!r:.60}")
+    fits = x.ndim == len(shape) and all(n in (None, m) for n, m in zip(shape, x.shape, strict=True))
+    _check(fits, f"{name}: expected shape {shape}, got {x.shape}")
+    _check(np.isfinite(x).all(), f"{name}: expected finite numbers, got {value!r:.60}")
+    _check((np.abs(x) <= most).all(), f"{name}: expected numbers up to {most:g} in size: scale it")
+    return np.array(x, dtype=float)
+
+
+def _check_config(config):
+    for name in ("lam", "a0", "b0", "lr"):
+        _positive(name, getattr(config, name))
+    for name, least in (("L", 1), ("P", 0), ("batch", 1), ("initial_pulls", 0)):
+        _whole(name, getattr(config, name), least)
+
+
+def _checked_root(precision, message):
+    """root_of_inverse, or a ValueError with this message."""
+    _check(np.allclose(precision, precision.T, 1e-6, 1e-9 * np.abs(precision).max()), message)
+    try:
+        return root_of_inverse(precision)
+    except np.linalg.LinAlgError as error:
+        raise ValueError(message) from error
+
+
+def _checked_rows(posterior, phi, r):
+    """Rows (n, g) and rewards (n,) of one tuple, or of many."""
+    E = _array("phi", phi if np.ndim(phi) == 2 else [phi], (None, len(posterior.mu0)), LARGEST)
+    return E, _array("r", np.atleast_1d(r), (len(E),))
+
+
+def _check_linear(dim, n_arms, v, noise):
+    _whole("dim", dim, 1)
+    _whole("n_arms", n_arms, 1)
+    _check(callable(noise), f"noise: expected a function, got {noise!r:.60}")
+    if v is not None:
+        _positive("v", v)
+        _check(noise is inverse_gamma_noise, "v, noise: expected one of them, v fixes the noise")
+
+
+def _check_neural(network, n_arms, memory, prior, train, noise):
+    _whole("n_arms", n_arms, 1)
+    _check_network(network, n_arms)
+    functions = callable(prior) and callable(train)
+    _check(functions, f"prior, train: expected functions, got {prior!r:.40} and {train!r:.40}")
+    _check(callable(noise), f"noise: expected a function, got {noise!r:.60}")
+    if memory is None:
+        asked = prior is not likelihood_matching
+        _check(not asked, "prior: expected none, because memory=None forgets nothing")
+    else:
+        _whole("memory", memory, n_arms)
+
+
+def _check_network(network, n_arms):
+    """What can be seen without a context."""
+    module = isinstance(network, nn.Module)
+    _check(module, f"network: expected a module such as nlts.MLP(4, 2), got {network!r:.60}")
+    _check(hasattr(network, "features"), "network: expected features(x), as nlts.MLP has")
+    parameters = list(network.parameters())
+    trainable = any(parameter.requires_grad for parameter in parameters)
+    _check(trainable, "network: expected parameters that can be trained")
+    for parameter in parameters:
+        right = parameter.dtype in (torch.float32, torch.float64) and parameter.device.type == "cpu"
+        _check(right, "network: expected parameters of single or double precision, on the CPU, got "
+               f"{parameter.dtype} on {parameter.device}")
+    shape = last_layer_weights(network).shape
+    fits = len(shape) == 2 and shape[0] == n_arms
+    _check(fits, f"network: expected weights of shape ({n_arms}, g), got {shape}")
+
+
+def _checked_features(phi, n):
+    one = isinstance(phi, torch.Tensor)
+    _check(one, f"network: expected features(x) to be a tensor, got {phi!r:.60}")
+    return _array("context's features (or lr, if it diverged)", phi, (n, None), LARGEST)
+
+
+def _checked_context(agent, context):
+    """The context. At first, and after each phase, it shows whether the network has a bias."""
+    shape = agent.buffer.tuples[0][0].shape if agent.buffer.tuples else (None,)
+    context = _array("context", context, shape)
+    if agent.t % agent.config.L == 0:
+        _check_forward(agent.network, context[None])
+    return context
+
+
+def _check_forward(network, contexts):
+    """forward(x) = features(x) @ weights.T, up to rounding."""
+    phi = last_layer_activations(network, contexts)
+    with torch.no_grad():
+        D = network(_tensor(network, contexts))
+    one = isinstance(D, torch.Tensor)
+    _check(one, f"network: expected forward(x) to be a tensor (n, n_arms), got {D!r:.60}")
+    weights = last_layer_weights(network)
+    tiny = 1e-6 * (1 + np.abs(phi).sum())
+    fits = phi.shape[1] == weights.shape[1] and D.shape == (len(contexts), len(weights))
+    same = fits and np.allclose(D.double().numpy(), phi @ weights.T, 1e-4, tiny)
+    _check(same, "network: expected forward(x) = features(x) @ weights.T, without a bias")
+
+
+def _check_priors(priors, shape):
+    """A (Phi0, mu0) per arm, of the right shapes."""
+    N, g = shape
+    right = isinstance(priors, (list, tuple)) and len(priors) == N
+    _check(right, f"prior: expected a list of {N} pairs (Phi0, mu0), got {priors!r:.60}")
+    for pair in priors:
+        fits = isinstance(pair, (list, tuple)) and [np.shape(x) for x in pair] == [(g, g), (g,)]
+        _check(fits, f"prior: expected Phi0 of shape ({g}, {g}) and mu0 of shape ({g},) per arm")
+
+
+def _without_units(E_new, s2):
+    """E with sum ||phi||^4 = n (rows of 0 then go), what S / scale is to match, and the scale."""
+    s2 = _array("s2", s2, (None,))
+    E_new = _array("E_new", E_new, (len(s2), None))
+    norm2 = (E_new ** 2).sum(1)
+    known = (s2 >= 0).all() and min(norm2 @ s2, norm2 @ norm2) > 1e-200
+    _check(known, "E_new, s2: expected s2 >= 0, and a row with features and an s2 > 0")
+    scale = (norm2 @ s2) / (norm2 @ norm2)
+    unit = np.sqrt(np.mean(norm2 ** 2))
+    rows = norm2 > 0                                         # others say nothing of S
+    return E_new[rows] / np.sqrt(unit), s2[rows] / (scale * unit), scale

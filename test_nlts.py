@@ -150,9 +150,9 @@ def test_without_is_the_posterior_of_the_other_tuples(nlts, seed):
     blr.update(E, r)
     before = state_of(blr)
     out = rng.random(len(r)) < rng.random()
-    left = blr.without(E[out], r[out])
+    forgotten = blr.without(E[out], r[out])
     n = 7 + np.count_nonzero(~out)
-    assert_posterior(left, printed(E[~out], r[~out], Phi0, mu0), n, rtol=1e-7)
+    assert_posterior(forgotten, printed(E[~out], r[~out], Phi0, mu0), n, rtol=1e-7)
     assert_same_state(before, state_of(blr))
     nothing = blr.without(E, r)
     assert_posterior(nothing, (Phi0, mu0, 6, 6), 7, rtol=1e-7)
@@ -229,13 +229,13 @@ def test_a_posterior_shares_nothing_with_its_prior_or_its_rows(nlts):
     Phi0, mu0, E, r = np.eye(2), np.ones(2), np.ones((3, 2)), np.ones(3)
     blr = nlts.BayesianLinearRegression(Phi0, mu0, 6, 6)
     blr.update(E, r)
-    left = blr.without(E[:1], r[:1])
-    before = state_of(blr), state_of(left)
+    forgotten = blr.without(E[:1], r[:1])
+    before = state_of(blr), state_of(forgotten)
     for array in (Phi0, mu0, E, r):
         array[:] = -7
-    left.update([5, 5], 1)
+    forgotten.update([5, 5], 1)
     assert_same_state(before[0], state_of(blr))
-    assert before[1]["n"] == 2 and left.n == 3
+    assert before[1]["n"] == 2 and forgotten.n == 3
 
 
 # Sec. 2: sampling and Algorithm 1 -----------------------------------------------------------------
@@ -571,9 +571,9 @@ def test_analytical_prior_recovers_the_full_data_regression(nlts, seed):
         start += rng.integers(0, 5)                          # what is before `start` leaves
         A_new = invertible_map(rng, len(mu0))
         E_old, E_new = b[start:] @ A.T, b[start:] @ A_new.T
-        left = blr.without(E_old, r[start:])
-        prior = nlts.invertible_prior(E_old, E_new, left.mu_hat, left.precision)
-        blr = nlts.BayesianLinearRegression(*prior, left.a, left.b, left.n)
+        forgotten = blr.without(E_old, r[start:])
+        prior = nlts.invertible_prior(E_old, E_new, forgotten.mu_hat, forgotten.precision)
+        blr = nlts.BayesianLinearRegression(*prior, forgotten.a, forgotten.b, forgotten.n)
         blr.update(E_new, r[start:])
         A = A_new
     carried = A @ Phi0 @ A.T, np.linalg.solve(A.T, mu0)      # the first prior, moved along

@@ -11,7 +11,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 
-import beyond as beyond_module
+import nlts_beyond as beyond_module
 from test_nlts import (
     LinearFeatures,
     assert_posterior,
@@ -58,9 +58,9 @@ class Watched:
     def __init__(self, prior):
         self.prior, self.calls = prior, []
 
-    def __call__(self, left, E_old, E_new, weights, lam):
-        priors = self.prior(left, E_old, E_new, weights, lam)
-        self.calls.append(copy.deepcopy((left, E_old, E_new, weights, lam, priors)))
+    def __call__(self, forgotten, E_old, E_new, weights, lam):
+        priors = self.prior(forgotten, E_old, E_new, weights, lam)
+        self.calls.append(copy.deepcopy((forgotten, E_old, E_new, weights, lam, priors)))
         return priors
 
 
@@ -136,18 +136,18 @@ def test_what_is_left_is_the_posterior_of_exactly_what_left_the_buffer(nlts, pri
         old = copy.deepcopy(agent.network)
         archive.advance(1)
         assert len(watched.calls) == phase + 1
-        left, E_old, E_new, weights, _, new_priors = watched.calls[-1]
+        forgotten, E_old, E_new, weights, _, new_priors = watched.calls[-1]
         close(weights, nlts.last_layer_weights(agent.network))
         for i in range(3):
             n = archive.number_left(i)
             contexts, r = (np.array(x) for x in zip(*archive.tuples[i], strict=True))
             phi = nlts.last_layer_activations(old, contexts)
             expected = printed(phi[gone[i]:n], r[gone[i]:n], *priors[i])
-            assert_posterior(left[i], expected, n, rtol=1e-6)
+            assert_posterior(forgotten[i], expected, n, rtol=1e-6)
             close(E_old[i], phi[n:])
             close(E_new[i], nlts.last_layer_activations(agent.network, contexts[n:]))
             assert np.allclose(E_new[i], E_old[i]) == (move == "still")
-            priors[i] = *new_priors[i], left[i].a, left[i].b
+            priors[i] = *new_priors[i], forgotten[i].a, forgotten[i].b
             expected = printed(E_new[i], r[n:], *priors[i])      # the buffer is put back
             assert_posterior(agent.arms[i], expected, len(r), rtol=1e-6)
             close(agent.arms[i].Phi, E_new[i].T @ E_new[i])
@@ -168,7 +168,7 @@ def test_a_counts_the_plays_of_its_arm_always(nlts, prior):
 @pytest.mark.parametrize("options", [
     {"memory": None},
     {"memory": 1000, "prior": "no_prior"},
-    {"memory": 1000, "prior": lambda left, *rest: [(arm.Phi0, arm.mu0) for arm in left]},
+    {"memory": 1000, "prior": lambda forgotten, *rest: [(arm.Phi0, arm.mu0) for arm in forgotten]},
 ])
 def test_with_an_unlimited_buffer_a_phase_is_a_regression_on_all_data(nlts, options):
     """Phi, f, mu_hat, a and b under the new features, after three phases."""
@@ -193,9 +193,9 @@ def test_better_features_lower_the_noise_that_is_believed(nlts):
 
 
 def analytical_prior(nlts):
-    def prior(left, E_old, E_new, weights, lam):
+    def prior(forgotten, E_old, E_new, weights, lam):
         return [nlts.invertible_prior(E_old[i], E_new[i], old.mu_hat, old.precision)
-                for i, old in enumerate(left)]
+                for i, old in enumerate(forgotten)]
     return prior
 
 
@@ -224,9 +224,9 @@ def test_the_papers_prior_is_eq_6_and_the_last_layer(nlts):
     watched = Watched(nlts.likelihood_matching)
     agent = small_agent(nlts, prior=watched)
     advance(agent, 80)
-    left, E_old, E_new, _, _, priors = watched.calls[-1]
+    forgotten, E_old, E_new, _, _, priors = watched.calls[-1]
     for i, (Phi0, mu0) in enumerate(priors):
-        s2 = np.diag(E_old[i] @ np.linalg.inv(left[i].precision) @ E_old[i].T)
+        s2 = np.diag(E_old[i] @ np.linalg.inv(forgotten[i].precision) @ E_old[i].T)
         close(np.linalg.inv(Phi0), nlts.match_covariance(E_new[i], s2), rtol=1e-6)
         close(mu0, agent.network.weights[i].detach().numpy())
         close(agent.arms[i].Phi0, Phi0)
@@ -240,15 +240,15 @@ def test_the_papers_prior_reproduces_s2_where_it_can(nlts, seed):
     at the solution is not above that at S_true: a bound on the misfit that falls with the ridge."""
     rng, g = np.random.default_rng(seed), 5
     Q = np.linalg.qr(rng.normal(size=(g, g)))[0]
-    left = nlts.BayesianLinearRegression((Q * rng.uniform(0.5, 2, g)) @ Q.T, np.zeros(g), 6, 6)
+    forgotten = nlts.BayesianLinearRegression((Q * rng.uniform(0.5, 2, g)) @ Q.T, np.zeros(g), 6, 6)
     A, E, w = invertible_map(rng, g), rng.normal(size=(8, g)), rng.normal(size=(1, g))
     E_new = E @ A.T
-    S_true = np.linalg.inv(A @ left.precision @ A.T)
-    s2 = np.diag(E @ np.linalg.inv(left.precision) @ E.T)
+    S_true = np.linalg.inv(A @ forgotten.precision @ A.T)
+    s2 = np.diag(E @ np.linalg.inv(forgotten.precision) @ E.T)
     close(np.diag(E_new @ S_true @ E_new.T), s2)
     for ridge in (1e-3, 1e-5):
         match = functools.partial(nlts.match_covariance, ridge=ridge)
-        ((Phi0, mu0),) = nlts.likelihood_matching([left], [E], [E_new], w, 0.25, match=match)
+        ((Phi0, mu0),) = nlts.likelihood_matching([forgotten], [E], [E_new], w, 0.25, match=match)
         matched = np.diag(E_new @ np.linalg.inv(Phi0) @ E_new.T)
         rho = ridge * np.mean((E_new ** 2).sum(1) ** 2)
         assert np.linalg.norm(matched - s2) <= 1.001 * np.sqrt(rho) * np.linalg.norm(S_true)
@@ -256,9 +256,9 @@ def test_the_papers_prior_reproduces_s2_where_it_can(nlts, seed):
 
 
 def test_rows_that_cancel_are_matched_all_the_same(nlts):
-    left = nlts.BayesianLinearRegression(np.eye(2), np.zeros(2), 6, 6)
+    forgotten = nlts.BayesianLinearRegression(np.eye(2), np.zeros(2), 6, 6)
     E = np.array([[1.0, 2.0], [-1.0, -2.0]])
-    ((Phi0, _),) = nlts.likelihood_matching([left], [E], [3 * E], np.ones((1, 2)), 0.25)
+    ((Phi0, _),) = nlts.likelihood_matching([forgotten], [E], [3 * E], np.ones((1, 2)), 0.25)
     assert 9 * E[0] @ np.linalg.solve(Phi0, E[0]) == pytest.approx(5, rel=0.01)
 
 
@@ -298,11 +298,12 @@ def test_an_arm_that_is_never_played_gets_a_proper_prior(nlts, prior):
 def test_where_there_is_nothing_to_match_the_precision_stays(nlts):
     """An arm without tuples, one whose features are all 0, and one with something to match."""
     E = np.array([[1.0, 2.0], [0.0, 1.0]])
-    left = []
+    forgotten = []
     for _ in range(3):
-        left.append(nlts.BayesianLinearRegression(0.25 * np.eye(2), np.zeros(2), 6, 6))
-        left[-1].update([1.0, 2.0], 1.0)                     # has left the buffer
-    priors = nlts.likelihood_matching(left, [E[:0], E, E], [E[:0], 0 * E, E], np.ones((3, 2)), 0.25)
+        forgotten.append(nlts.BayesianLinearRegression(0.25 * np.eye(2), np.zeros(2), 6, 6))
+        forgotten[-1].update([1.0, 2.0], 1.0)                     # has left the buffer
+    E_old, E_new = [E[:0], E, E], [E[:0], 0 * E, E]
+    priors = nlts.likelihood_matching(forgotten, E_old, E_new, np.ones((3, 2)), 0.25)
     for Phi0, mu0 in priors[:2]:
         np.testing.assert_array_equal(Phi0, [[1.25, 2.0], [2.0, 4.25]])
         np.testing.assert_array_equal(mu0, [1.0, 1.0])
@@ -310,9 +311,9 @@ def test_where_there_is_nothing_to_match_the_precision_stays(nlts):
 
 
 def test_a_prior_of_ones_own_takes_five_lines(nlts):
-    def stubborn(left, E_old, E_new, weights, lam):
+    def stubborn(forgotten, E_old, E_new, weights, lam):
         """Keep what left, as if no feature had moved."""
-        return [(old.precision, old.mu_hat) for old in left]
+        return [(old.precision, old.mu_hat) for old in forgotten]
 
     agent = small_agent(nlts, prior=stubborn, P=0)
     archive = Archive(agent)

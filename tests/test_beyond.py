@@ -1,4 +1,4 @@
-"""Tests of beyond.py: the carried prior, Phi0 = Phi_old + m C."""
+"""Tests of nlts_beyond.py: the carried prior, Phi0 = Phi_old + m C."""
 import numpy as np
 import torch
 from hypothesis import given, settings
@@ -11,25 +11,25 @@ def carried_arm(nlts, seed, n=12):
     """What left the buffer of an arm, the old features in the buffer, and the last layer (1, g)."""
     rng, E, r, _, _ = random_regression(seed)
     g = E.shape[1]
-    left = nlts.BayesianLinearRegression(0.25 * np.eye(g), np.zeros(g), 6, 6)
-    left.update(E, r)
-    return rng, left, rng.normal(size=(n, g)), rng.normal(size=(1, g))
+    forgotten = nlts.BayesianLinearRegression(0.25 * np.eye(g), np.zeros(g), 6, 6)
+    forgotten.update(E, r)
+    return rng, forgotten, rng.normal(size=(n, g)), rng.normal(size=(1, g))
 
 
 @given(seed=seeds)
 def test_carried_prior_is_its_formula(nlts, beyond, seed):
     """Written out once more, with two arms: steps are taken over both, m and Phi_old from each."""
-    rng, left, E, w = carried_arm(nlts, seed)
+    rng, forgotten, E, w = carried_arm(nlts, seed)
     first = nlts.BayesianLinearRegression(0.25 * np.eye(len(w[0])), w[0], 6, 6)
     steps = rng.normal(size=E.shape)
     E_new = E + steps
     weights = np.vstack([w, 2 * w])
-    priors = beyond.carried_prior([left, first], [E[:5], E[5:]], [E_new[:5], E_new[5:]],
+    priors = beyond.carried_prior([forgotten, first], [E[:5], E[5:]], [E_new[:5], E_new[5:]],
                                   weights, 0.25)
     C = sum(np.outer(step, step) for step in steps) / len(steps)
-    Phi0 = left.precision + left.n * C
-    rho = left.n * np.trace(C) / np.trace(left.precision + left.n * C)
-    carried = np.linalg.inv(Phi0) @ left.precision @ left.mu_hat
+    Phi0 = forgotten.precision + forgotten.n * C
+    rho = forgotten.n * np.trace(C) / np.trace(forgotten.precision + forgotten.n * C)
+    carried = np.linalg.inv(Phi0) @ forgotten.precision @ forgotten.mu_hat
     close(priors[0][0], Phi0)
     close(priors[0][1], (1 - rho) * carried + rho * w[0], rtol=1e-7)
     close(priors[1][0], first.precision)                     # nothing left: the first prior stays
@@ -38,24 +38,24 @@ def test_carried_prior_is_its_formula(nlts, beyond, seed):
 
 @given(seed=seeds)
 def test_carried_prior_is_never_less_certain_than_what_left(nlts, beyond, seed):
-    rng, left, E, w = carried_arm(nlts, seed)
+    rng, forgotten, E, w = carried_arm(nlts, seed)
     E_new = rng.normal(size=E.shape) * 10 ** rng.uniform(-3, 3, E.shape[1])
-    ((Phi0, _),) = beyond.carried_prior([left], [E], [E_new], w, 0.25)
-    more = np.linalg.eigvalsh(Phi0 - left.precision)
+    ((Phi0, _),) = beyond.carried_prior([forgotten], [E], [E_new], w, 0.25)
+    more = np.linalg.eigvalsh(Phi0 - forgotten.precision)
     assert more[0] >= -1e-12 * np.abs(Phi0).max()
     close(Phi0, Phi0.T, rtol=1e-14)
 
 
 @given(seed=seeds)
 def test_the_carried_mean_tends_to_the_last_layer_as_steps_grow(nlts, beyond, seed):
-    rng, left, E, w = carried_arm(nlts, seed, n=60)
+    rng, forgotten, E, w = carried_arm(nlts, seed, n=60)
     steps = rng.normal(size=E.shape)
     distances = []
     for size in (1, 1e2, 1e4, 1e6):
-        ((_, mu0),) = beyond.carried_prior([left], [E], [E + size * steps], w, 0.25)
+        ((_, mu0),) = beyond.carried_prior([forgotten], [E], [E + size * steps], w, 0.25)
         distances.append(np.linalg.norm(mu0 - w[0]))
-    assert distances[2] < 1e-3 * (1 + np.linalg.norm(left.mu_hat - w[0]))
-    assert distances[3] < 1e-7 * (1 + np.linalg.norm(left.mu_hat - w[0]))
+    assert distances[2] < 1e-3 * (1 + np.linalg.norm(forgotten.mu_hat - w[0]))
+    assert distances[3] < 1e-7 * (1 + np.linalg.norm(forgotten.mu_hat - w[0]))
 
 
 @given(seed=seeds)
@@ -118,10 +118,10 @@ def test_the_carried_precision_is_unbiased(nlts, beyond):
 
 def test_an_arm_without_tuples_keeps_the_first_prior(nlts, beyond):
     """An arm without tuples in the buffer and with none that left: Phi0 = lam I, mu0 = 0."""
-    _, left, E, w = carried_arm(nlts, 3)
+    _, forgotten, E, w = carried_arm(nlts, 3)
     g = E.shape[1]
     nobody = nlts.BayesianLinearRegression(0.25 * np.eye(g), np.zeros(g), 6, 6)
-    priors = beyond.carried_prior([left, nobody], [E, E[:0]], [2 * E, E[:0]],
+    priors = beyond.carried_prior([forgotten, nobody], [E, E[:0]], [2 * E, E[:0]],
                                   np.vstack([w, w]), 0.25)
     close(priors[1][0], 0.25 * np.eye(g))
     assert not priors[1][1].any()

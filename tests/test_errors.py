@@ -296,18 +296,18 @@ def train_explodes(network, buffer, config, rng):
         network.input *= 1e9
 
 
-def prior_breaks(left, E_old, E_new, weights, lam):
+def prior_breaks(forgotten, E_old, E_new, weights, lam):
     """Fails after it has spoiled all that it was given."""
     for array in (*E_old, *E_new, weights):
         array[:] = np.nan
     raise Interrupted("prior")
 
 
-def prior_is_short(left, E_old, E_new, weights, lam):
+def prior_is_short(forgotten, E_old, E_new, weights, lam):
     return [(np.eye(6), np.zeros(6))]
 
 
-def prior_is_no_precision(left, E_old, E_new, weights, lam):
+def prior_is_no_precision(forgotten, E_old, E_new, weights, lam):
     return [(np.eye(6), np.zeros(6)), (-np.eye(6), np.zeros(6)), (np.eye(6), np.zeros(6))]
 
 
