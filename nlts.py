@@ -82,20 +82,23 @@ class BayesianLinearRegression:
         self.a = float(a0)
         self.b = float(b0)
         self.n = n                                           # tuples that it stands for
-        self.precision = self.Phi0.copy()
         self.root = _checked_root(self.Phi0, NO_PRECISION)
         self.mu_hat = self.mu0.copy()
+
+    @property
+    def precision(self):
+        """B in Sec. 2: the posterior precision, times nu2."""
+        return self.Phi0 + self.Phi
 
     def update(self, phi, r):
         """Eq. 2: observe a reward r under features phi (g,), or rewards (n,) under rows (n, g)."""
         E, r = _checked_rows(self, phi, r)
-        Phi = self.Phi + E.T @ E                                                           # [2.13]
+        Phi = self.Phi + E.T @ E                                                     # [1.5] [2.13]
         f = self.f + E.T @ r
-        precision = self.Phi0 + Phi                                                         # [1.5]
         if len(E) == 1:
             root = root_with_tuple(self.root, E[0])
         else:
-            root = _checked_root(precision, NEARLY_SINGULAR)
+            root = _checked_root(self.Phi0 + Phi, NEARLY_SINGULAR)
         mu_hat = root @ (root.T @ (self.Phi0 @ self.mu0 + f))                        # [1.6] [2.14]
         a = self.a + len(r) / 2                                                            # [2.15]
         R2 = self.R2 + r @ r                                                               # [2.16]
@@ -104,8 +107,9 @@ class BayesianLinearRegression:
         error_before = r - E @ self.mu_hat
         error_after = r - E @ mu_hat
         b = self.b + max(error_before @ error_after, 0.0) / 2                              # [2.17]
-        vars(self).update(Phi=Phi, f=f, precision=precision, root=root, mu_hat=mu_hat, a=a, R2=R2,
-                          b=b, n=self.n + len(r))            # at last, and all at once
+        n = self.n + len(r)
+        # at last, and all at once
+        vars(self).update(Phi=Phi, f=f, root=root, mu_hat=mu_hat, a=a, R2=R2, b=b, n=n)
 
     def without(self, E, r):
         """Bayes' rule backwards: the posterior of all tuples except the rows E (n, g), rewards r.
@@ -153,7 +157,7 @@ def root_with_tuple(root, phi):
     covariance is then root (I - uu'/k) root', and I - uu'/(k + sqrt(k)) is a root of I - uu'/k."""
     u = root.T @ phi
     k = 1 + u @ u
-    return root - np.outer(root @ u, u / (k + np.sqrt(k)))
+    return root - (root @ u)[:, None] * (u / (k + np.sqrt(k)))
 
 
 def inverse_gamma_noise(arms, config, rng):
@@ -598,7 +602,6 @@ class EpsilonGreedy(NeuralLinearTS):
 # Plumbing: conversions and checks. Nothing of the paper is below this line ------------------------
 
 LARGEST = 1e4                                                # in size, of a feature
-NUMBERS = "biuf"                                             # kinds of arrays: bool, int, float
 NO_PRECISION = "Phi0: expected a symmetric positive definite matrix"
 NEARLY_SINGULAR = "lam: expected a larger one, the precision is nearly singular"
 
@@ -621,7 +624,7 @@ def _noise(agent):
     """What the agent's `noise` returns: a nu2 >= 0 per arm."""
     nu2 = agent.noise(agent.arms, agent.config, agent.rng)
     nu2 = _array("noise", nu2, (agent.n_arms,), 1e300)
-    _check((nu2 >= 0).all(), f"noise: expected a nu2 >= 0 per arm, got {nu2}")
+    _check((nu2 >= 0).all(), "noise: expected a nu2 >= 0 per arm")
     return nu2
 
 
@@ -646,32 +649,40 @@ def _check(condition, message):
 
 
 def _positive(name, value):
-    positive = isinstance(value, (int, float, np.number)) and 0 < value < np.inf
-    _check(positive, f"{name}: expected a number > 0, got {value!r}")
+    if not isinstance(value, (int, float, np.number)) or not 0 < value < np.inf:
+        raise ValueError(f"{name}: expected a number > 0, got {value!r}")
 
 
 def _whole(name, value, least, most=np.inf):
-    whole = isinstance(value, (int, np.integer)) and least <= value <= most
-    _check(whole, f"{name}: expected a whole number from {least} to {most}, got {value!r}")
+    if not isinstance(value, (int, np.integer)) or not least <= value <= most:
+        raise ValueError(f"{name}: expected a whole number from {least} to {most}, got {value!r}")
 
 
 def _array(name, value, shape, most=1e50):
     """A float64 copy, or a ValueError that names the argument; None in `shape` is any length."""
+    x = _numbers(name, value)
+    if x.shape != shape:
+        fits = len(shape) == x.ndim and all(n in (None, x.shape[k]) for k, n in enumerate(shape))
+        _check(fits, f"{name}: expected shape {shape}, got {x.shape}")
+    if not (np.abs(x) <= most).all():
+        _check(np.isfinite(x).all(), f"{name}: expected finite numbers, got {value!r:.60}")
+        raise ValueError(f"{name}: expected numbers up to {most:g} in size: scale it")
+    return x
+
+
+def _numbers(name, value):
+    """A float64 copy. Tensors count as their values; masked values, dates and texts are refused."""
     if isinstance(value, (list, tuple)):
         value = [x.detach() if isinstance(x, torch.Tensor) else x for x in value]
     if isinstance(value, torch.Tensor):
         value = value.detach().numpy()
     try:
-        x = np.asarray(value)
+        x = np.array(value)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(f"{name}: expected numbers, got {value!r:.60}") from error
-    numbers = x.dtype.kind in NUMBERS and not isinstance(value, np.ma.MaskedArray)
-    _check(numbers, f"{name}: expected numbers, got {value!r:.60}")
-    fits = x.ndim == len(shape) and all(n in (None, m) for n, m in zip(shape, x.shape, strict=True))
-    _check(fits, f"{name}: expected shape {shape}, got {x.shape}")
-    _check(np.isfinite(x).all(), f"{name}: expected finite numbers, got {value!r:.60}")
-    _check((np.abs(x) <= most).all(), f"{name}: expected numbers up to {most:g} in size: scale it")
-    return np.array(x, dtype=float)
+    if x.dtype.kind not in "biuf" or isinstance(value, np.ma.MaskedArray):   # bool, int, float
+        raise ValueError(f"{name}: expected numbers, got {value!r:.60}")
+    return x.astype(float, copy=False)
 
 
 def _check_config(config):
@@ -692,8 +703,11 @@ def _checked_root(precision, message):
 
 def _checked_rows(posterior, phi, r):
     """Rows (n, g) and rewards (n,) of one tuple, or of many."""
-    E = _array("phi", phi if np.ndim(phi) == 2 else [phi], (None, len(posterior.mu0)), LARGEST)
-    return E, _array("r", np.atleast_1d(r), (len(E),))
+    g = len(posterior.mu0)
+    if np.ndim(phi) == 2:
+        E = _array("phi", phi, (None, g), LARGEST)
+        return E, _array("r", r, (len(E),))
+    return _array("phi", phi, (g,), LARGEST)[None], _array("r", r, ())[None]
 
 
 def _check_linear(dim, n_arms, v, noise):
@@ -736,8 +750,7 @@ def _check_network(network, n_arms):
 
 
 def _checked_features(phi, n):
-    one = isinstance(phi, torch.Tensor)
-    _check(one, f"network: expected features(x) to be a tensor, got {phi!r:.60}")
+    _check(isinstance(phi, torch.Tensor), "network: expected features(x) to be a tensor (n, g)")
     return _array("context's features (or lr, if it diverged)", phi, (n, None), LARGEST)
 
 
@@ -755,8 +768,7 @@ def _check_forward(network, contexts):
     phi = last_layer_activations(network, contexts)
     with torch.no_grad():
         D = network(_tensor(network, contexts))
-    one = isinstance(D, torch.Tensor)
-    _check(one, f"network: expected forward(x) to be a tensor (n, n_arms), got {D!r:.60}")
+    _check(isinstance(D, torch.Tensor), "network: expected forward(x) to be one tensor (n, n_arms)")
     weights = last_layer_weights(network)
     tiny = 1e-6 * (1 + np.abs(phi).sum())
     fits = phi.shape[1] == weights.shape[1] and D.shape == (len(contexts), len(weights))
@@ -768,7 +780,7 @@ def _check_priors(priors, shape):
     """A (Phi0, mu0) per arm, of the right shapes."""
     N, g = shape
     right = isinstance(priors, (list, tuple)) and len(priors) == N
-    _check(right, f"prior: expected a list of {N} pairs (Phi0, mu0), got {priors!r:.60}")
+    _check(right, f"prior: expected a list of {N} pairs (Phi0, mu0), one per arm")
     for pair in priors:
         fits = isinstance(pair, (list, tuple)) and [np.shape(x) for x in pair] == [(g, g), (g,)]
         _check(fits, f"prior: expected Phi0 of shape ({g}, {g}) and mu0 of shape ({g},) per arm")

@@ -87,6 +87,7 @@ def test_sequential_is_batch_is_shuffled_is_printed(nlts, seed):
     batch.update(E, r)
     for blr in (sequential, batch, shuffled):
         assert_posterior(blr, printed(E, r, Phi0, mu0), len(r))
+        close(blr.root @ blr.root.T, np.linalg.inv(Phi0 + E.T @ E), rtol=1e-7)
         close(blr.Phi, E.T @ E)
         close(blr.f, E.T @ r, scale=np.abs(E.T @ r).max() + 1)
         assert pytest.approx(r @ r) == blr.R2
@@ -215,6 +216,22 @@ def test_sound_after_many_hard_updates(nlts):
     assert blr.predict(E[1])[1] == pytest.approx(batch.predict(E[1])[1], rel=1e-4)
 
 
+def test_the_root_stays_right_over_100_000_tuples(nlts):
+    """At a condition of 1e8 of the precision, updated tuple by tuple."""
+    rng, g = np.random.default_rng(0), 5
+    sizes = np.array([1e-4, 1e-2, 1, 10, 30])
+    blr = nlts.BayesianLinearRegression(0.25 * np.eye(g), np.zeros(g), 6, 6)
+    root, precision = blr.root, blr.precision
+    for phi in rng.normal(size=(100_000, g)) * sizes:
+        root = nlts.root_with_tuple(root, phi)
+        precision += np.outer(phi, phi)
+    assert 1e7 < np.linalg.cond(precision) < 1e9
+    scale = 1 / np.sqrt(np.diag(precision))                  # the same in units of one
+    expected = np.linalg.inv(precision * np.outer(scale, scale)) * np.outer(scale, scale)
+    np.testing.assert_allclose(root @ root.T / np.outer(scale, scale),
+                               expected / np.outer(scale, scale), rtol=0, atol=1e-10)
+
+
 def test_the_noise_tends_to_its_true_variance(nlts):
     """E[nu2] = b / (a - 1) after 20,000 rewards, within 5 sigma (one seed in 1.7 million)."""
     rng, n, noise = np.random.default_rng(1), 20_000, 0.5
@@ -296,6 +313,73 @@ def test_linear_ts_draws_the_choices_that_its_posterior_gives(nlts):
     p = stats.norm.cdf((mean[1] - mean[0]) / np.sqrt(variance))
     share = np.mean([agent.act(b) for _ in range(3000)])
     assert abs(share - p) < 4 * np.sqrt(p * (1 - p) / 3000)
+
+
+class Draws:
+    """Random draws for an agent, such that root @ z is what a Cholesky factor makes of them."""
+
+    def __init__(self, seed):
+        self.rng, self.agent, self.z = np.random.default_rng(seed), None, []
+
+    def gamma(self, a):
+        return a
+
+    def standard_normal(self, g):
+        self.z.append(self.rng.normal(size=g))
+        arm = self.agent.arms[(len(self.z) - 1) % self.agent.n_arms]
+        L = np.linalg.cholesky(arm.precision)
+        return np.linalg.solve(arm.root, np.linalg.solve(L.T, self.z[-1]))
+
+
+def test_on_the_same_draws_choices_are_those_of_the_textbook(nlts):
+    """A root of another shape gives other samples of the same distribution, and nothing else."""
+    agent = nlts.LinearTS(4, 3, initial_pulls=1)
+    draws = agent.rng = Draws(seed=1)
+    draws.agent = agent
+    data = np.random.default_rng(2)
+    B, f, R2, n = [0.25 * np.eye(4)] * 3, [np.zeros(4)] * 3, [0.0] * 3, [0] * 3
+    for t in range(400):
+        context = data.normal(size=4)
+        arm = agent.act(context)
+        if t >= 3:
+            values = []
+            for i in range(3):
+                mu_hat = np.linalg.solve(B[i], f[i])
+                b = 6 + (R2[i] - mu_hat @ B[i] @ mu_hat) / 2
+                nu2 = b / (6 + n[i] / 2)                     # as Draws.gamma has it
+                spread = np.linalg.solve(np.linalg.cholesky(B[i]).T, draws.z[3 * (t - 3) + i])
+                values.append(context @ (mu_hat + np.sqrt(nu2) * spread))
+            assert arm == np.argmax(values)
+        reward = np.tanh(context[arm]) + 0.3 * data.normal()
+        B[arm], f[arm] = B[arm] + np.outer(context, context), f[arm] + context * reward
+        R2[arm], n[arm] = R2[arm] + reward ** 2, n[arm] + 1
+        agent.update(context, arm, reward)
+    assert min(n) > 20
+
+
+def test_noise_is_a_function_of_all_arms(nlts):
+    """It is called once per decision, before any sample, and its nu2 are those that are used."""
+    calls = []
+
+    def noise(arms, config, rng):
+        calls.append((len(arms), config.b0, rng))
+        return [1e-30, 4.0, 1e-30]
+
+    agent = nlts.LinearTS(2, 3, noise=noise, initial_pulls=0, b0=3)
+    agent.update([1.0, 0.0], 0, 1.0)
+    played = [agent.act([1.0, 0.0]) for _ in range(200)]
+    assert calls == [(3, 3, agent.rng)] * 200
+    assert {*played} == {0, 1}                               # 0 is sure of 0.8, 1 is anything
+
+
+def test_initial_pulls_play_the_arm_with_the_fewest_plays(nlts):
+    """Ten updates of one arm do not end the warm-up of the others."""
+    agent = nlts.LinearTS(2, 3, initial_pulls=2)
+    for _ in range(10):
+        agent.update([1, 2], 1, 0)
+    for expected in (0, 2, 0, 2):
+        assert [agent.act([1, 2]) for _ in range(3)] == [expected] * 3       # `act` does not count
+        agent.update([1, 2], expected, 0)
 
 
 def test_initial_pulls_are_round_robin_and_can_be_left_out(nlts):
