@@ -102,8 +102,8 @@ class BayesianLinearRegression:
         mu_hat = root @ (root.T @ (self.Phi0 @ self.mu0 + f))                        # [1.6] [2.14]
         a = self.a + len(r) / 2                                                            # [2.15]
         R2 = self.R2 + r @ r                                                               # [2.16]
-        # In print b = b0 + (R2 + mu0'Phi0 mu0 - mu_hat'precision mu_hat) / 2. That grows with each
-        # reward by the product below over 2, which rounding cannot make negative.
+        # In print: b = b0 + (R2 + mu0'Phi0 mu0 - mu_hat'precision mu_hat) / 2. The same, without
+        # differences of large numbers: rewards r add (r - E mu_before)'(r - E mu_after) / 2.
         error_before = r - E @ self.mu_hat
         error_after = r - E @ mu_hat
         b = self.b + max(error_before @ error_after, 0.0) / 2                              # [2.17]
@@ -124,8 +124,9 @@ class BayesianLinearRegression:
         error_before = r - E @ mu_old
         error_after = r - E @ self.mu_hat
         b_old = self.b - error_before @ error_after / 2
-        b_old = max(b_old, 1e-16 * self.b)                   # > 0, whatever the rounding
-        return BayesianLinearRegression(Phi_old, mu_old, a_old, b_old, self.n - len(r))
+        b_old = max(b_old, 1e-16 * self.b)                   # positive, whatever the rounding
+        m = self.n - len(r)
+        return BayesianLinearRegression(Phi_old, mu_old, a_old, b_old, m)
 
     def sample(self, rng, nu2=None):
         """Eq. 1: draw (nu2, mu_tilde) from the posterior; a variance of the noise may be given."""
@@ -162,8 +163,7 @@ def root_with_tuple(root, phi):
 
 def inverse_gamma_noise(arms, config, rng):
     """The paper's noise: nu2_i ~ Inv-Gamma(a_i, b_i) of each arm i."""
-    # b / Gamma(a) is Inv-Gamma(a, b)
-    return [arm.b / rng.gamma(arm.a) for arm in arms]                                       # [2.6]
+    return [arm.b / rng.gamma(arm.a) for arm in arms]        # b/Gamma(a) is Inv-Gamma(a, b)  [2.6]
 
 
 def known_noise(arms, config, rng, v):
@@ -210,7 +210,8 @@ class LinearTS:
         plays = [arm.n for arm in self.arms]
         if min(plays) < self.config.initial_pulls:
             return plays.index(min(plays))
-        nu2 = _noise(self)
+        nu2 = self.noise(self.arms, self.config, self.rng)
+        _check_noise(nu2, self.n_arms)
         mu_tilde = [arm.sample(self.rng, nu2[i])[1] for i, arm in enumerate(self.arms)]     # [1.2]
         return int(np.argmax(mu_tilde @ context))                                           # [1.3]
 
@@ -261,7 +262,8 @@ def last_layer_activations(network, contexts):
             phi = network.features(_tensor(network, contexts))
     except (RuntimeError, IndexError) as error:
         raise ValueError(f"context: expected what the network takes, but {error}") from error
-    return _checked_features(phi, len(contexts))
+    _check(isinstance(phi, torch.Tensor), "network: expected features(x) to be a tensor (n, g)")
+    return _array("context's features (or lr, if it diverged)", phi, (len(contexts), None), LARGEST)
 
 
 def last_layer_weights(network):
@@ -490,7 +492,8 @@ class NeuralLinearTS:
         self.rng = np.random.default_rng(seed)
         g = last_layer_weights(network).shape[1]
         self.arms = [first_posterior(g, self.config) for _ in range(n_arms)]                # [2.1]
-        self.buffer, self.network = ReplayBuffer(memory), network.eval()                    # [2.2]
+        self.network = network.eval()
+        self.buffer = ReplayBuffer(memory)                                                  # [2.2]
 
     def phi(self, context):
         """The features (g,) of a context (d,)."""
@@ -504,7 +507,8 @@ class NeuralLinearTS:
         plays = [arm.n for arm in self.arms]
         if min(plays) < self.config.initial_pulls:
             return plays.index(min(plays))
-        nu2 = _noise(self)
+        nu2 = self.noise(self.arms, self.config, self.rng)
+        _check_noise(nu2, self.n_arms)
         mu_tilde = [arm.sample(self.rng, nu2[i])[1] for i, arm in enumerate(self.arms)]     # [2.5]
         return int(np.argmax(mu_tilde @ phi))                                               # [2.8]
 
@@ -524,22 +528,27 @@ class NeuralLinearTS:
         arms[arm].update(phi, reward)                                                      # [2.12]
         vars(self).update(buffer=buffer, arms=arms, t=self.t + 1)            # all at once
         if self.t % self.config.L == 0:
-            with _Note("the tuple counts, but nothing was learned: agent.learn() makes up for it"):
+            try:
                 self.learn()
+            except BaseException as error:                   # Ctrl-C, too
+                error.add_note("The tuple counts. agent.learn() makes up for the learning phase.")
+                raise
 
     def learn(self):
-        """A learning phase: take the buffer out of the posterior, carry over what was forgotten,
-        put the buffer back in. If it fails, nothing has changed."""
+        """A learning phase, in three moves: take the buffer out of the posterior, carry what was
+        forgotten over to the new features, put the buffer back in."""
         contexts, arms, rewards = self.buffer.arrays()
         own = [arms == i for i in range(self.n_arms)]        # which tuples are arm i's
         r = [rewards[own_i] for own_i in own]
         network = copy.deepcopy(self.network)                # if it fails, nothing has changed
         rng = copy.deepcopy(self.rng)
 
+        # take the buffer out
         phi_old = last_layer_activations(network, contexts)
         E_old = [phi_old[own_i] for own_i in own]                                          # [2.18]
         forgotten = [self.arms[i].without(E_old[i], r[i]) for i in range(self.n_arms)]
 
+        # carry over what was forgotten
         self.train(network, self.buffer, self.config, rng)                                 # [2.19]
         phi_new = last_layer_activations(network, contexts)
         E_new = [phi_new[own_i] for own_i in own]                                   # [2.20] [2.21]
@@ -547,6 +556,7 @@ class NeuralLinearTS:
         priors = self.prior(forgotten, E_old, E_new, weights, self.config.lam)
         _check_priors(priors, weights.shape)
 
+        # put the buffer back in
         posteriors = []
         for i, (Phi0, mu0) in enumerate(priors):
             old = forgotten[i]
@@ -604,28 +614,6 @@ class EpsilonGreedy(NeuralLinearTS):
 LARGEST = 1e4                                                # in size, of a feature
 NO_PRECISION = "Phi0: expected a symmetric positive definite matrix"
 NEARLY_SINGULAR = "lam: expected a larger one, the precision is nearly singular"
-
-
-class _Note:
-    """Adds a note to whatever error leaves the block."""
-
-    def __init__(self, text):
-        self.text = text
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, error, traceback):
-        if error is not None:
-            error.add_note(self.text)
-
-
-def _noise(agent):
-    """What the agent's `noise` returns: a nu2 >= 0 per arm."""
-    nu2 = agent.noise(agent.arms, agent.config, agent.rng)
-    nu2 = _array("noise", nu2, (agent.n_arms,), 1e300)
-    _check((nu2 >= 0).all(), "noise: expected a nu2 >= 0 per arm")
-    return nu2
 
 
 def _replace(agent, network, **state):
@@ -749,11 +737,6 @@ def _check_network(network, n_arms):
     _check(fits, f"network: expected weights of shape ({n_arms}, g), got {shape}")
 
 
-def _checked_features(phi, n):
-    _check(isinstance(phi, torch.Tensor), "network: expected features(x) to be a tensor (n, g)")
-    return _array("context's features (or lr, if it diverged)", phi, (n, None), LARGEST)
-
-
 def _checked_context(agent, context):
     """The context. At first, and after each phase, it shows whether the network has a bias."""
     shape = agent.buffer.tuples[0][0].shape if agent.buffer.tuples else (None,)
@@ -774,6 +757,12 @@ def _check_forward(network, contexts):
     fits = phi.shape[1] == weights.shape[1] and D.shape == (len(contexts), len(weights))
     same = fits and np.allclose(D.double().numpy(), phi @ weights.T, 1e-4, tiny)
     _check(same, "network: expected forward(x) = features(x) @ weights.T, without a bias")
+
+
+def _check_noise(nu2, n_arms):
+    """A variance per arm."""
+    nu2 = _array("noise", nu2, (n_arms,), 1e300)
+    _check((nu2 >= 0).all(), "noise: expected a nu2 >= 0 per arm")
 
 
 def _check_priors(priors, shape):

@@ -441,7 +441,7 @@ def test_a_phase_that_fails_leaves_the_agent_as_it_was(nlts, options, error):
     advance(same, 40)
     with pytest.raises((ValueError, Interrupted), match=error) as caught:
         advance(agent, 1)                                    # its update reaches t mod L = 0
-    assert "agent.learn() makes up for it" in caught.value.__notes__[-1]
+    assert "agent.learn() makes up for" in caught.value.__notes__[-1]
     assert_same_state(agent_state(same), agent_state(agent))
 
 

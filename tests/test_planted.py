@@ -14,12 +14,16 @@ import test_errors
 import test_nlts
 
 HERE = Path(__file__).resolve().parent.parent
-FAILS = AssertionError, pytest.fail.Exception                # the second: nothing was raised
+FAILS = AssertionError, RuntimeError, pytest.fail.Exception  # the last: nothing was raised
 SEEDS = 10                                                   # that a property is tried on
 
 
 def plays_are_counted(nlts):
     test_agent.test_a_counts_the_plays_of_its_arm_always(nlts, "no_prior")
+
+
+def an_interrupted_update_is_whole(nlts):
+    test_errors.test_an_interrupt_at_any_line_of_update_leaves_the_tuple_in_all_or_in_none(nlts, 24)
 
 
 def a_failed_phase_is_undone(nlts):
@@ -119,6 +123,27 @@ NLTS = {
     "a phase that trains in place": (
         "network = copy.deepcopy(self.network)", "network = self.network",
         a_failed_phase_is_undone),
+    "an update that assigns bit by bit": (
+        "vars(self).update(buffer=buffer, arms=arms, t=self.t + 1)",
+        "self.buffer = buffer\n        self.arms = arms\n        self.t += 1",
+        an_interrupted_update_is_whole),
+    "a network that is not put back": (
+        "            agent.network.load_state_dict(before)", "            pass",
+        test_errors.test_an_interrupt_at_any_line_of_learn_leaves_all_or_nothing),
+    "a rank-one root of half the size": (
+        "(u / (k + np.sqrt(k)))", "(u / (k + k))",
+        test_nlts.test_sequential_is_batch_is_shuffled_is_printed),
+    "noise drawn for each arm by itself": (
+        "arm.sample(self.rng, nu2[i])[1] for i, arm in enumerate(self.arms)]     # [1.2]",
+        "arm.sample(self.rng)[1] for i, arm in enumerate(self.arms)]     # [1.2]",
+        test_nlts.test_noise_is_a_function_of_all_arms),
+    "warm-up by the clock": (
+        "(self.dim,), LARGEST)\n        plays = [arm.n for arm in self.arms]",
+        "(self.dim,), LARGEST)\n        plays = [self.t // self.n_arms for _ in self.arms]",
+        test_nlts.test_initial_pulls_play_the_arm_with_the_fewest_plays),
+    "gradients left off": (
+        "with torch.enable_grad(), torch.random", "with torch.random",
+        test_errors.test_learning_works_where_gradients_are_off),
 }
 
 BEYOND = {
@@ -137,6 +162,18 @@ BEYOND = {
     "mean not carried": (
         "carried = np.linalg.solve(Phi0, Phi_old @ old.mu_hat)", "carried = old.mu_hat",
         test_beyond.test_carried_prior_is_its_formula),
+    "twice the noise": (
+        "sigma2 = max(2 * res.sum()", "sigma2 = max(4 * res.sum()",
+        test_beyond.test_pooled_noise_is_its_formula),
+    "the noise of an arm by itself": (
+        "b = config.a0 * sigma2 + res", "b = config.b0 + res",
+        test_beyond.test_pooled_noise_is_its_formula),
+    "gamma for inverse gamma": (
+        "return b / rng.gamma(a)", "return rng.gamma(a) / b",
+        test_beyond.test_pooled_noise_is_inverse_gamma),
+    "a floor that is not tiny": (
+        "1e-300)", "1e-3)",
+        test_beyond.test_pooled_noise_is_its_formula),
 }
 
 
