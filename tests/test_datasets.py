@@ -171,7 +171,7 @@ def test_covertype_values_against_the_csv_module(shared_cache, monkeypatch):
 def test_checksums_and_check(capsys, tmp_path, shared_cache, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", shared_cache)
     for line in (SHARED / "SHA256SUMS").read_text().splitlines():
-        digest, name = line.split()
+        digest, name = line.split(maxsplit=1)
         if name == "raw_stock_contexts":
             assert digest in {s.sha256 for s in datasets.SOURCES.values()}
     for path in SHARED.iterdir():
