@@ -1,8 +1,8 @@
-"""A recommender: twenty numbers about a visitor, five articles, and whether one is clicked.
+"""A recommender: twenty numbers about a visitor, five articles, and how much of one is read.
 
-    python examples/recommender.py            10,000 visitors, about three minutes
+    python examples/recommender.py            10,000 visitors, about a minute
 
-It prints the regret, the clicks lost to somebody who knows all probabilities, of four agents.
+It prints the regret of four agents: what they lose to somebody who knows every visitor's taste.
 """
 import sys
 from pathlib import Path
@@ -33,35 +33,35 @@ def make_agents():
 
 
 def visitors(steps, rng):
-    """Visitors (steps, 20), and the probability of a click on each article (steps, 5)."""
+    """Visitors (steps, 20), and the part of each article that they read on average (steps, 5)."""
     x = rng.normal(size=(steps, DIM))
-    topics = np.maximum(x @ rng.normal(size=(DIM, 8)) / np.sqrt(DIM), 0)
-    taste = topics @ rng.normal(size=(8, ARTICLES))
-    return x, 1 / (1 + np.exp(1 - 3 * taste))
+    z = x @ rng.normal(size=(DIM, 3)) / np.sqrt(DIM)
+    topics = 0.2 * z + 0.8 * (np.abs(z) - 0.8)                          # mostly not linear
+    return x, 1 / (1 + np.exp(1 - 2 * topics @ rng.normal(size=(3, ARTICLES))))
 
 
-def regret_of(agent, x, p, clicks):
-    """Expected clicks that the agent lost."""
+def regret_of(agent, x, mean, rewards):
+    """What the agent's choices lose to the best ones, in the mean."""
     regret = 0.0
-    for context, chances, clicked in zip(x, p, clicks, strict=True):
+    for t, context in enumerate(x):
         if isinstance(agent, nlts.LinearTS):
             context = np.append(context, 1.0)
         arm = agent.act(context)
-        agent.update(context, arm, clicked[arm])
-        regret += chances.max() - chances[arm]
+        agent.update(context, arm, rewards[t, arm])
+        regret += mean[t].max() - mean[t, arm]
     return regret
 
 
 def main(steps=10_000, seed=0):
     """{name: regret}, printed."""
     rng = np.random.default_rng(seed)
-    x, p = visitors(steps, rng)
-    clicks = (rng.random(p.shape) < p).astype(float)
+    x, mean = visitors(steps, rng)
+    rewards = mean + 0.1 * rng.normal(size=mean.shape)
+    at_random = np.sum(mean.max(1) - mean.mean(1))
+    print(f"{steps} visitors, seed {seed}; regret of articles at random {at_random:.0f}")
     found = {}
-    at_random = np.sum(p.max(1) - p.mean(1))
-    print(f"{steps} visitors, seed {seed}; an article at random loses {at_random:.0f} clicks")
     for name, agent in make_agents().items():
-        found[name] = regret_of(agent, x, p, clicks)
+        found[name] = regret_of(agent, x, mean, rewards)
         print(f"{name:12} regret {found[name]:6.0f}", flush=True)
     return found
 
