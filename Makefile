@@ -15,7 +15,7 @@ test: .venv/installed-for-tests
 # docs/reading.html, the paper and the code on one page
 reading: .venv/installed
 	$(BIN)/python -m pip install --quiet latex2mathml
-	$(BIN)/python -m lab.reading
+	$(BIN)/python -m docs.reading
 
 .venv/installed: requirements.txt
 	$(PYTHON) -c 'import sys; $(NEWER)'

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lab import reading, tiny
+from docs import reading, tiny
 
 HERE = Path(__file__).parent.parent
 SOURCE = (HERE / "nlts.py").read_text()
@@ -92,7 +92,7 @@ def test_a_tag_that_is_taken_out_is_missed(tag):
 
 
 def test_a_tag_that_the_paper_lacks_is_found():
-    assert differences(SOURCE.replace("[2.24]", "[2.24] [2.25]", 2)) == (set(), {"[2.25]"})
+    assert differences(SOURCE.replace("# [2.24]", "# [2.24] [2.25]")) == (set(), {"[2.25]"})
 
 
 def test_a_tag_holds_for_its_statement_or_for_the_head_of_a_function():
@@ -194,3 +194,55 @@ def test_values_of_the_learning_phase_by_hand(page):
     mu_hat = np.linalg.inv(Phi0 + E_new.T @ E_new) @ (Phi0 @ mu0 + E_new.T @ r)
     np.testing.assert_allclose(shown(page, "[2.24]", "mu_hat"), mu_hat, atol=1e-3)
     close(shown(page, "[2.24]", "a"), 8)
+
+
+def test_values_of_what_was_forgotten_by_hand(page):
+    run = tiny.play()
+    gone = [t for t in range(6) if run["played"][t] == 0 and not run["kept"][t]]
+    E, r = run["phi"][gone], np.array(run["rewards"])[gone]
+    Phi_old = 0.25 * np.eye(3) + E.T @ E
+    mu_old = np.linalg.solve(Phi_old, E.T @ r)
+    card = "beside BayesianLinearRegression.without"
+    assert len(gone) == 2
+    close(shown(page, card, "Phi_old"), Phi_old)
+    close(shown(page, card, "mu_old"), mu_old)
+    close(shown(page, card, "a_old"), 6 + len(gone) / 2)
+    close(shown(page, card, "b_old"), 6 + (r @ r - mu_old @ Phi_old @ mu_old) / 2)
+
+
+def test_values_of_the_variance_and_of_the_solver_by_hand(page):
+    run = tiny.play()
+    B = shown(page, "[2.13]", "Phi0 + Phi")
+    s2 = np.diag(run["phi"] @ np.linalg.inv(B) @ run["phi"].T)
+    close(shown(page, "beside BayesianLinearRegression.variance", "s2"), s2)
+    s2 = shown(page, "[2.22]", "s2")
+    close(shown(page, "beside match_covariance", "s2"), s2)
+    norm2 = (run["E_new"] ** 2).sum(1)
+    least = 0.01 * (norm2 @ s2) / (norm2 @ norm2)
+    w = shown(page, "beside match_covariance", "eigenvalues of S")
+    close(shown(page, "beside match_covariance", "least"), least)
+    close(w, np.linalg.eigvalsh(run["S"]))
+    close(w.min(), least)                                    # one was raised, others were not
+    assert w.max() > 10 * least
+
+
+def test_what_stands_beside_a_part_is_there(page):
+    parts = [card["part"] for card in reading.printed()["beside"]]
+    assert set(parts) <= set(reading.part_ends(SOURCE))
+    assert {reading.anchor(f"beside {part}") for part in parts} <= set(page.ids)
+
+
+def section(text, title):
+    """The page from a heading to the next."""
+    return re.search(rf'<h2 id="L\d+">{re.escape(title)}.*?(?=<h2|</main>)', text, re.DOTALL)[0]
+
+
+def test_sections_begin_with_the_film_and_the_drawing_and_end_with_the_plumbing(text):
+    before_code = section(text, "Sec. 3, 4").partition('class="row"')[0]
+    assert 'href="forgetting.html"' in before_code
+    drawing = section(text, "Appendix A").partition('class="row"')[0]
+    assert [move in drawing for move in ("1 · out", "2 · carry", "3 · back")] == [True] * 3
+    assert drawing.count("<svg") == drawing.count('role="img" aria-label=') == 3
+    plumbing = section(text, "Plumbing")
+    assert plumbing.count("<details>") == 1 and 'class="row"' not in plumbing
+    assert text.index(plumbing) > text.index(section(text, "Sec. 4.3"))

@@ -7,9 +7,10 @@ import torch
 import nlts
 
 CONTEXTS = np.array([[1, 0], [0, 1], [2, 1], [1, 1], [2, 0], [1, 2]], float)
+SEED = 4  # of four tuples of arm 0, two are kept and two forgotten
 
 
-def play():
+def play(seed=SEED):
     """Arm i pays b_i. Four tuples are kept; the learning phase comes after the sixth. What a reader
     can check: of each tuple, of both arms' samples before the sixth, of arm 0's posterior."""
     network = nlts.MLP(2, 2, hidden=3)
@@ -18,15 +19,16 @@ def play():
     phi = nlts.last_layer_activations(network, CONTEXTS)
     run = {"contexts": CONTEXTS, "phi": phi, "played": [], "rewards": []}
 
-    def prior(left, E_old, E_new, weights, lam):
-        run.update(before=agent.arms[0], left=left[0], E_old=E_old[0], E_new=E_new[0])
-        return nlts.likelihood_matching(left, E_old, E_new, weights, lam)
+    def prior(forgotten, E_old, E_new, weights, lam):
+        run.update(before=agent.arms[0], forgotten=forgotten[0], E_old=E_old[0], E_new=E_new[0])
+        return nlts.likelihood_matching(forgotten, E_old, E_new, weights, lam)
 
     agent = nlts.NeuralLinearTS(network, 2, memory=4, prior=prior, L=6, P=20, batch=4, lr=0.05,
-                                initial_pulls=1)
+                                initial_pulls=1, seed=seed)
     for context in CONTEXTS:
         rng = copy.deepcopy(agent.rng)
-        run["nu2"], run["mu_tilde"] = zip(*[arm.sample(rng) for arm in agent.arms], strict=True)
+        run["nu2"] = agent.noise(agent.arms, agent.config, rng)
+        run["mu_tilde"] = [arm.sample(rng, run["nu2"][i])[1] for i, arm in enumerate(agent.arms)]
         arm = agent.act(context)
         run["played"].append(arm)
         run["rewards"].append(context[arm])
@@ -36,8 +38,11 @@ def play():
     S = np.linalg.inv(agent.arms[0].Phi0)
     matched = np.diag(run["E_new"] @ S @ run["E_new"].T)
     scores = run["mu_tilde"] @ phi[-1]
-    return run | {"config": agent.config, "after": agent.arms[0], "S": S, "matched": matched,
-                  "scores": scores}
+    norm2 = (run["E_new"] ** 2).sum(1)
+    s2 = run["forgotten"].variance(run["E_old"])
+    scale = (norm2 @ s2) / (norm2 @ norm2)            # scale I is the multiple of I that fits best
+    return run | {"config": agent.config, "seed": seed, "after": agent.arms[0], "scores": scores,
+                  "s2": s2, "scale": scale, "S": S, "w": np.linalg.eigvalsh(S), "matched": matched}
 
 
 def show(x, width=0):

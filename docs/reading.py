@@ -1,6 +1,6 @@
 """docs/reading.html: the paper and nlts.py side by side, joined by the tags in nlts.py.
 
-`python -m lab.reading` builds it from nlts.py, docs/formulas.toml (what the paper prints),
+`python -m docs.reading` builds it from nlts.py, docs/formulas.toml (what the paper prints),
 docs/errata.md and docs/reading.in.html, a Jinja template that has all the HTML. Formulas are kept
 as MathML in docs/mathml.json: latex2mathml is needed only when one changes.
 """
@@ -17,7 +17,7 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
-from lab import tiny
+from docs import tiny
 
 HERE = Path(__file__).parent.parent
 DOCS = HERE / "docs"
@@ -27,33 +27,48 @@ SECTION = re.compile(r"# (.*?) -{5,}$")
 
 
 def anchor(tag):
-    """Where the paper's side of a tag is: [2.14] at 'line-2-14', Eq. 6 at 'eq-6'."""
-    return tag.strip("]").replace("Eq. ", "eq-").replace("[", "line-").replace(".", "-")
+    """Where the paper's side of a tag is: [2.14] at 'line-2-14', Eq. 6 at 'eq-6', and what stands
+    beside a part, 'beside match_mean', at 'beside-match_mean'."""
+    text = tag.strip("]").replace("Eq. ", "eq-").replace("[", "line-")
+    return text.replace(".", "-").replace(" ", "-")
 
 
 # The code's side ----------------------------------------------------------------------------------
 
-def parts_of(source, joined):
-    """nlts.py in parts that leave no line out: functions, methods and what is between them. A class
-    begins with its first method. `section` matches a heading that starts here, `doc` a docstring's
-    first line, `joined` is from `tag_lines`."""
+def part_ends(source):
+    """{name: last line} of the parts of nlts.py, which leave no line out: functions, methods and
+    what is between them. A class begins with its first method; all plumbing is one part."""
     header, *others = ast.parse(source).body
+    plumbing = 1 + next(number for number, line in enumerate(source.split("\n"))
+                        if line.startswith("# Plumbing"))
     ends = {"header": header.end_lineno}
     for node in others:
-        ends[getattr(node, "name", "imports")] = node.end_lineno
-        if isinstance(node, ast.ClassDef):
+        if node.lineno > plumbing:
+            ends["plumbing"] = node.end_lineno
+        elif isinstance(node, ast.ClassDef):
             first, *methods = [part for part in node.body if isinstance(part, ast.FunctionDef)]
             ends[node.name] = first.end_lineno
             ends |= {f"{node.name}.{method.name}": method.end_lineno for method in methods}
+        else:
+            ends[getattr(node, "name", "imports")] = node.end_lineno
+    return ends
+
+
+def parts_of(source, joined):
+    """The parts of nlts.py: `section` matches a heading that starts here, `doc` a docstring's first
+    line, `joined` is from `tag_lines`; `code` is the first line of code."""
     lines, parts, first = source.split("\n"), [], 1
-    for name, last in ends.items():
+    for name, last in part_ends(source).items():
         while not lines[first - 1].strip():
             first += 1
         section = SECTION.match(lines[first - 1])
+        code = first + 1 if section else first
+        while not lines[code - 1].strip():
+            code += 1
         doc = re.search(r'"""(.*?)("""|$)', "\n".join(lines[first - 1:last]), re.MULTILINE)
         tags = sorted({tag for line in range(first, last + 1) for tag in joined.get(line, [])})
         parts.append({"name": name, "first": first, "last": last, "section": section, "doc": doc,
-                      "tags": tags})
+                      "tags": tags, "code": code})
         first = last + 1
     return parts
 
@@ -90,8 +105,9 @@ def code_lines(source):
 
 def printed():
     """docs/formulas.toml, where `errata` are {number: names of the tests that show it}."""
-    paper = tomllib.loads((DOCS / "formulas.toml").read_text())
-    rows = re.findall(r"^\| (\d+) \|(.*)", (DOCS / "errata.md").read_text(), re.MULTILINE)
+    paper = tomllib.loads((DOCS / "formulas.toml").read_text(encoding="utf-8"))
+    errata = (DOCS / "errata.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \|(.*)", errata, re.MULTILINE)
     tests = {int(number): re.findall(r"::(test_\w+)", row) for number, row in rows}
     for item in paper["item"]:
         if "errata" in item:
@@ -115,8 +131,8 @@ def mathml(latex, formulas):
 
 def build():
     """The page, and the MathML of its formulas."""
-    source, paper, run = (HERE / "nlts.py").read_text(), printed(), tiny.play()
-    formulas = json.loads(CACHE.read_text())
+    source, paper, run = (HERE / "nlts.py").read_text(encoding="utf-8"), printed(), tiny.play()
+    formulas = json.loads(CACHE.read_text(encoding="utf-8"))
     joined = tag_lines(source)
     # the first line of each tag
     where = {tag: number for number in sorted(joined, reverse=True) for tag in joined[number]}
@@ -132,7 +148,7 @@ def build():
 
     jinja = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
     jinja.filters |= {"anchor": anchor, "prose": prose, "show": tiny.show, "value": value}
-    template = jinja.from_string((DOCS / "reading.in.html").read_text())
+    template = jinja.from_string((DOCS / "reading.in.html").read_text(encoding="utf-8"))
     page = template.render(parts=parts_of(source, joined), lines=code_lines(source), joined=joined,
                            where=where, paper=paper, run=run, picture=picture)
     return page, formulas
@@ -140,6 +156,7 @@ def build():
 
 if __name__ == "__main__":
     page, formulas = build()
-    PAGE.write_text(page)
-    CACHE.write_text(json.dumps(formulas, ensure_ascii=False, indent=0) + "\n")
+    PAGE.write_text(page, encoding="utf-8")
+    CACHE.write_text(json.dumps(formulas, ensure_ascii=False, indent=0) + "\n",
+                     encoding="utf-8")
     print(f"{PAGE.relative_to(HERE)}: {len(page.encode()) / 1000:.0f} kB")
