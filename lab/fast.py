@@ -62,8 +62,9 @@ def match_covariance(E_new, s2, ridge=1e-3, floor=1e-2):
 
     The same Newton's method for the same y, but (Qi and Sun, 2006) a step is solved by conjugate
     gradients, whose products need no n x n matrix, with a preconditioner that is factorized twice;
-    and where there are more tuples than pairs of features, by equations between pairs. Features
-    that are 0 in all rows, and directions that no row has, are left out: there S is at the floor.
+    and where there are more tuples than pairs of features, by equations between pairs, from a
+    better start. Features that are 0 in all rows, and directions that no row has, are left out:
+    there S is at the floor.
     """
     nlts._check(1e-6 <= ridge < 1 and 1e-6 <= floor < 1,
                 "ridge, floor: expected both from 1e-6 to 1")
@@ -109,10 +110,11 @@ def _newton(A, s2, rho, least):
     k, n = A.shape
     many = n > k * (k + 1) / 2
     if many:
-        dual = _dual_at(_solve_pairs(A, np.ones((k, k)), rho, s2), A, s2, rho, least)
+        y = _start_pairs(A, s2, rho, least)
     else:
         factor = _factor((A.T @ A) ** 2, rho)
-        dual = _dual_at(dpotrs(factor, s2, lower=1)[0], A, s2, rho, least)
+        y = dpotrs(factor, s2, lower=1)[0]                # the solution if none is raised
+    dual = _dual_at(y, A, s2, rho, least)
     products = 0
     for step in range(1000):
         size, rest = rho * (dual.x @ dual.x), dual.gradient @ dual.gradient
@@ -185,15 +187,54 @@ def _conjugate_gradients(dual, raised, weights, rho, factor, enough):
     return d, products                                    # no closer, by rounding
 
 
-def _solve_pairs(P, weights, rho, b):
-    """H^-1 b by (rho I + M M')^-1 = (I - M (rho I + M'M)^-1 M') / rho, M with a column per pair."""
+def _pairs(P, weights):
+    """M (pairs, n): a row sqrt(weight) p_a p_b for each a above the floor and each b up to a."""
     raised = len(P) - len(weights)
-    a, c = np.tril_indices(len(weights), raised, len(P))  # each pair once: weights have 2 share,
-    twice = np.where((c >= raised) & (c < a + raised), 2, 1)     # but 1 where both are above
-    M = P[a + raised] * P[c]
-    M *= np.sqrt(twice * weights[a, c])[:, None]          # (pairs, n): M' of the docstring
+    a, b = np.tril_indices(len(weights), raised, len(P))
+    weights = weights[a, b]
+    a = a + raised
+    M = P[a] * P[b]
+    M *= np.sqrt(np.where((b >= raised) & (b < a), 2 * weights, weights))[:, None]
+    return M
+
+
+def _solve_pairs(P, weights, rho, b):
+    """H^-1 b for H = rho I + M'M, which is (b - M'(rho I + M M')^-1 M b) / rho."""
+    if not len(weights):                                  # all are raised
+        return b / rho
+    M = _pairs(P, weights)
     inner = dpotrs(_factor(M @ M.T, rho), M @ b, lower=1)[0]
     return (b - inner @ M) / rho
+
+
+def _start_pairs(A, s2, rho, least):
+    """A y to start from where tuples are many. Then the misfit is far from 0, Z = S - (multiplier
+    of S >= least I) / rho has huge negative eigenvalues, and Newton's method needs a hundred steps
+    to get there; 100 steps of ADMM, which has the multiplier in units of its own, are cheap."""
+    k = len(A)
+    M = _pairs(A, np.ones((k, k)))
+    a, b = np.tril_indices(k)
+    length = np.where(a > b, np.sqrt(2), 1.0)             # of a pair's entries in ||S||
+    Gram, target = M @ M.T, M @ s2
+    tau = 0.25 * Gram.trace() / len(Gram)
+    with_rho, with_tau = _factor(Gram.copy(), rho), _factor(Gram, rho + tau)
+
+    def raised(pairs):
+        S = np.zeros((k, k))
+        S[a, b] = pairs / length
+        w, Q = np.linalg.eigh(S)                          # of the lower triangle
+        return ((Q * np.maximum(w, least)) @ Q.T)[a, b] * length, w[0] >= least
+
+    S = dpotrs(with_rho, target, lower=1)[0]
+    if raised(S)[1]:
+        return (s2 - S @ M) / rho                         # the solution: none is raised
+    X = U = np.zeros(len(S))
+    for _ in range(100):
+        S = dpotrs(with_tau, target + tau * (X - U), lower=1)[0]
+        S = 1.6 * S - 0.6 * X                             # over-relaxed, as is usual
+        new = raised(S + U)[0]
+        X, U = new, U + S - new
+    return dpotrs(with_rho, X + tau / rho * U, lower=1)[0] @ M       # Z(y) = X + tau / rho U
 
 
 class FastTextCNN(nlts.TextCNN):
