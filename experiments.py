@@ -15,9 +15,9 @@ from functools import partial
 import numpy as np
 from scipy.linalg import expm
 
-import beyond
 import datasets
 import nlts
+import nlts_beyond
 from lab import pages, paper, report, statistics
 from lab.options import Command, listing, parse
 from lab.recipes import ALGORITHMS, RECIPES, epsilon_greedy, papers_prior
@@ -447,17 +447,17 @@ def prior_errors(rng, g, n, eps, m=400):
     arm, full = nlts.BayesianLinearRegression(*first), nlts.BayesianLinearRegression(*first)
     arm.update(b, r)
     full.update(features(b), r)
-    left = arm.without(b[m:], r[m:])
+    forgotten = arm.without(b[m:], r[m:])
     E_old, E_new, test = b[m:], features(b[m:]), features(b_test)
-    Phi0, mu0 = nlts.invertible_prior(E_old, E_new, left.mu_hat, left.precision)
+    Phi0, mu0 = nlts.invertible_prior(E_old, E_new, forgotten.mu_hat, forgotten.precision)
     unseen = np.eye(g) - np.linalg.pinv(E_new) @ E_new            # keeps the first prior
-    last_layer = nlts.match_mean(E_old, E_new, left.mu_hat)       # Eq. 5 stands for a network
+    last_layer = nlts.match_mean(E_old, E_new, forgotten.mu_hat)       # Eq. 5 stands for a network
     priors = [(Phi0 + nlts.Config.lam * unseen, mu0)]
-    for prior in (nlts.likelihood_matching, beyond.carried_prior, nlts.no_prior):
-        priors += prior([left], [E_old], [E_new], last_layer[None], nlts.Config.lam)
+    for prior in (nlts.likelihood_matching, nlts_beyond.carried_prior, nlts.no_prior):
+        priors += prior([forgotten], [E_old], [E_new], last_layer[None], nlts.Config.lam)
     errors = []
     for Phi0, mu0 in priors:
-        arm = nlts.BayesianLinearRegression(Phi0, mu0, left.a, left.b, left.n)
+        arm = nlts.BayesianLinearRegression(Phi0, mu0, forgotten.a, forgotten.b, forgotten.n)
         arm.update(E_new, r[m:])
         wrong = np.linalg.norm(test @ (arm.mu_hat - full.mu_hat))
         errors.append([wrong / np.linalg.norm(test @ full.mu_hat),

@@ -13,7 +13,7 @@ import tomllib
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent.parent
-OURS = "beyond"                                       # the module of our prior
+OURS = "nlts_beyond"                                 # the module of our prior
 WHOLE = {  # part: its files
     "nlts.py": ["nlts.py"],
     f"{OURS}.py": [f"{OURS}.py"],

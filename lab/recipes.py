@@ -3,8 +3,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
-import beyond
 import nlts
+import nlts_beyond
 from lab import fast, references
 
 MEMORY = 100                                          # buffered tuples per arm: Sec. 4
@@ -28,8 +28,7 @@ def limited(label, prior, hyper=None, **arguments):
     return Recipe(label, arguments={"prior": prior} | arguments, hyper=hyper or {})
 
 
-# TO BE REMOVED with the third edition of nlts.py: until then there is no other noise, no fast match
-NOISE = {"noise": beyond.pooled_noise} if hasattr(beyond, "pooled_noise") else {}
+# TO BE REMOVED: until lab/fast.py has a faster solver of Eq. 6
 MATCH = getattr(fast, "match_covariance", nlts.match_covariance)
 papers_prior = partial(nlts.likelihood_matching, match=MATCH)
 
@@ -39,9 +38,9 @@ RECIPES = {  # the paper's five in its order, then ours, then two to compare wit
     "both-priors": limited("Limited memory, both priors (the paper's)", papers_prior),
     "mu-prior": limited("Limited memory, μ prior", nlts.mean_prior),
     "no-prior": limited("Limited memory, no prior", nlts.no_prior),
-    "carried": limited("Limited memory, carried prior (ours)", beyond.carried_prior),
+    "carried": limited("Limited memory, carried prior (ours)", nlts_beyond.carried_prior),
     "recommended": limited("Recommended: carried prior, pooled noise, learns more often",
-                           beyond.carried_prior, RECOMMENDED, **NOISE),
+                           nlts_beyond.carried_prior, RECOMMENDED, noise=nlts_beyond.pooled_noise),
     "greedy": Recipe("Greedy network, limited memory", nlts.EpsilonGreedy, True,
                      {"epsilon": 0.0, "prior": nlts.no_prior}, RECOMMENDED),   # it asks no prior
     "perfect-prior": Recipe("Perfect prior (an oracle)", references.perfect_prior),

@@ -9,27 +9,27 @@ import nlts
 
 # Other priors -------------------------------------------------------------------------------------
 
-def counted_twice(left, E_old, E_new, weights, lam, prior):
+def counted_twice(forgotten, E_old, E_new, weights, lam, prior):
     """Phi_old of everything, the buffer's rows included, which are then put back once more. The
-    mean stays that of what left: a prior does not see the buffer's rewards."""
+    mean stays that of what forgotten: a prior does not see the buffer's rewards."""
     everything = []
-    for old, E in zip(left, E_old, strict=True):
+    for old, E in zip(forgotten, E_old, strict=True):
         Phi = old.precision + E.T @ E
         everything.append(nlts.BayesianLinearRegression(Phi, old.mu_hat, old.a, old.b,
                                                         old.n + len(E)))
     return prior(everything, E_old, E_new, weights, lam)
 
 
-def mixed(left, E_old, E_new, weights, lam, prior, mean):
+def mixed(forgotten, E_old, E_new, weights, lam, prior, mean):
     """Phi0 of one prior, mu0 of another."""
-    priors = [one(left, E_old, E_new, weights, lam) for one in (prior, mean)]
+    priors = [one(forgotten, E_old, E_new, weights, lam) for one in (prior, mean)]
     return [(Phi0, mu0) for (Phi0, _), (_, mu0) in zip(*priors, strict=True)]
 
 
-def matched_rows(left, E_old, E_new, weights, lam):
+def matched_rows(forgotten, E_old, E_new, weights, lam):
     """mu0 of Eq. 5 on the buffer's rows."""
     return [(old.precision, nlts.match_mean(E, E_moved, old.mu_hat))
-            for old, E, E_moved in zip(left, E_old, E_new, strict=True)]
+            for old, E, E_moved in zip(forgotten, E_old, E_new, strict=True)]
 
 
 # Another agent, training, networks ----------------------------------------------------------------
