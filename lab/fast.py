@@ -1,6 +1,10 @@
-"""The same training and text network as in nlts.py, faster: for experiments of many runs."""
+"""The same training, matching and text network as in nlts.py, faster: for experiments of many runs.
+"""
+from typing import NamedTuple
+
 import numpy as np
 import torch
+from scipy.linalg.lapack import dpotrf, dpotrs
 from torch import nn
 
 import nlts
@@ -48,6 +52,148 @@ def train(network, buffer, config, rng, beta1=0.9, beta2=0.999, eps=1e-8):
         theta -= gradient
     for mine, new in zip(parameters, views(theta), strict=True):
         mine[...] = new
+
+
+# Eq. 6 ----------------------------------------------------------------------------------------
+
+
+def match_covariance(E_new, s2, ridge=1e-3, floor=1e-2):
+    """nlts.match_covariance, faster: the same S, to 1e-7 of the objective's second term.
+
+    The same Newton's method for the same y, but (Qi and Sun, 2006) a step is solved by conjugate
+    gradients, whose products need no n x n matrix, with a preconditioner that is factorized twice;
+    and where there are more tuples than pairs of features, by equations between pairs. Features
+    that are 0 in all rows, and directions that no row has, are left out: there S is at the floor.
+    """
+    nlts._check(1e-6 <= ridge < 1 and 1e-6 <= floor < 1,
+                "ridge, floor: expected both from 1e-6 to 1")
+    E, s2, scale = nlts._without_units(E_new, s2)         # in these units rho = ridge
+    alive = E.any(0)
+    A = np.ascontiguousarray(E.T[alive])                  # (k, n): a column per tuple
+    V = None
+    if A.shape[0] > A.shape[1]:
+        V, A = np.linalg.qr(A)                            # k = n
+    dual = _newton(A, s2, ridge, floor)
+    root = dual.Q * np.sqrt(scale * (dual.x - floor))
+    if V is not None:
+        root = V @ root
+    S = np.zeros((len(alive), len(alive)))
+    S[np.ix_(alive, alive)] = root @ root.T
+    S.flat[::len(S) + 1] += scale * floor
+    return S
+
+
+class _Dual(NamedTuple):
+    """theta(y) and its gradient; Z(y) = Q diag(w) Q', S = Q diag(x) Q', tuples P = Q'A."""
+    y: np.ndarray
+    theta: float
+    gradient: np.ndarray
+    w: np.ndarray                                         # (k,), ascending
+    x: np.ndarray                                         # (k,)
+    Q: np.ndarray                                         # (k, k)
+    P: np.ndarray                                         # (k, n)
+
+
+def _dual_at(y, A, s2, rho, least):
+    """The dual function at y: one eigendecomposition, half of all the time for small problems."""
+    w, Q = np.linalg.eigh((A * y) @ A.T)
+    x = np.maximum(w, least)
+    P = Q.T @ A
+    theta = rho / 2 * (y @ y) - s2 @ y + x @ (2 * w - x) / 2
+    return _Dual(y, theta, x @ (P * P) + rho * y - s2, w, x, Q, P)
+
+
+def _newton(A, s2, rho, least):
+    """The minimum of theta: inexact Newton steps. Far from it they are solved roughly, and the
+    first two are made longer by half, since they are too short nearly always."""
+    k, n = A.shape
+    many = n > k * (k + 1) / 2
+    if many:
+        dual = _dual_at(_solve_pairs(A, np.ones((k, k)), rho, s2), A, s2, rho, least)
+    else:
+        factor = _factor((A.T @ A) ** 2, rho)
+        dual = _dual_at(dpotrs(factor, s2, lower=1)[0], A, s2, rho, least)
+    products = 0
+    for step in range(1000):
+        size, rest = rho * (dual.x @ dual.x), dual.gradient @ dual.gradient
+        if rest <= 1e-7 * size + 1e-30 * (s2 @ s2):       # or rounding
+            return dual
+        raised = np.searchsorted(dual.w, least, side="right")
+        above = dual.w[raised:, None]
+        share = (above - least) / (above - dual.w[:raised])
+        weights = np.ones((k - raised, k))                # of p_a p_b, a above the floor, b any
+        weights[:, :raised] = 2 * share
+        far = rest > 10 * size
+        if many:
+            d = _solve_pairs(dual.P, weights, rho, -dual.gradient)
+        else:
+            if step == 2 or products > 4:                 # shares have settled, or have changed
+                factor = _factor(_nearly(dual.P, raised, share), rho)
+            enough = 1e-2 * rest if far else max(1e-4 * rest, 5e-8 * size)
+            d, products = _conjugate_gradients(dual, raised, weights, rho, factor, enough)
+        dual = _line_search(dual, d, 1.5 if far and step < 2 else 1.0, A, s2, rho, least)
+    raise ValueError(f"ridge: expected a larger one, {rho} is out of reach for this E_new and s2")
+
+
+def _line_search(dual, d, length, A, s2, rho, least):
+    """The first of y + length d, y + length/2 d, ... where theta has fallen."""
+    slope = dual.gradient @ d
+    while True:
+        new = _dual_at(dual.y + length * d, A, s2, rho, least)
+        if new.theta <= dual.theta + 1e-4 * length * slope + 1e-12 * abs(dual.theta):
+            return new
+        length /= 2
+
+
+def _factor(H, rho):
+    """Cholesky factor of H + rho I, in place of H."""
+    H.flat[::len(H) + 1] += rho
+    return dpotrf(H.T, lower=1, overwrite_a=1, clean=0)[0]
+
+
+def _nearly(P, raised, share):
+    """H - rho I with share_ab of rank one, f_a h_b with its sums: then sums over pairs are products
+    of sums, (sum_a f_a p_ja p_ka) (sum_b h_b p_jb p_kb)."""
+    low, high = P[:raised], P[raised:]
+    H = (high.T * share.sum(1)) @ high
+    H *= (low.T * share.sum(0)) @ low
+    H *= 2 / max(share.sum(), 1e-300)
+    H += (high.T @ high) ** 2
+    return H
+
+
+def _conjugate_gradients(dual, raised, weights, rho, factor, enough):
+    """d with ||H d + gradient||^2 <= enough, and how many products with H it took."""
+    P, high = dual.P, dual.P[raised:]
+    d, rest = np.zeros_like(dual.y), -dual.gradient
+    z = direction = dpotrs(factor, rest, lower=1)[0]
+    rest_z = rest @ z
+    for products in range(1, 10 * len(d) + 1):
+        pairs = (high * direction) @ P.T                  # (above, all)
+        pairs *= weights
+        pairs = pairs @ P                                 # (above, n)
+        pairs *= high
+        H_direction = rho * direction + pairs.sum(0)
+        length = rest_z / (direction @ H_direction)
+        d = d + length * direction
+        rest = rest - length * H_direction
+        if rest @ rest <= enough:
+            return d, products
+        z = dpotrs(factor, rest, lower=1)[0]
+        rest_z, before = rest @ z, rest_z
+        direction = z + rest_z / before * direction
+    return d, products                                    # no closer, by rounding
+
+
+def _solve_pairs(P, weights, rho, b):
+    """H^-1 b by (rho I + M M')^-1 = (I - M (rho I + M'M)^-1 M') / rho, M with a column per pair."""
+    raised = len(P) - len(weights)
+    a, c = np.tril_indices(len(weights), raised, len(P))  # each pair once: weights have 2 share,
+    twice = np.where((c >= raised) & (c < a + raised), 2, 1)     # but 1 where both are above
+    M = P[a + raised] * P[c]
+    M *= np.sqrt(twice * weights[a, c])[:, None]          # (pairs, n): M' of the docstring
+    inner = dpotrs(_factor(M @ M.T, rho), M @ b, lower=1)[0]
+    return (b - inner @ M) / rho
 
 
 class FastTextCNN(nlts.TextCNN):
