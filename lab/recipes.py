@@ -28,9 +28,7 @@ def limited(label, prior, hyper=None, **arguments):
     return Recipe(label, arguments={"prior": prior} | arguments, hyper=hyper or {})
 
 
-# TO BE REMOVED: until lab/fast.py has a faster solver of Eq. 6
-MATCH = getattr(fast, "match_covariance", nlts.match_covariance)
-papers_prior = partial(nlts.likelihood_matching, match=MATCH)
+papers_prior = partial(nlts.likelihood_matching, match=fast.match_covariance)   # the same, faster
 
 RECIPES = {  # the paper's five in its order, then ours, then two to compare with
     "linear": Recipe("Linear", nlts.LinearTS, False),
