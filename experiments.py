@@ -20,11 +20,20 @@ import nlts
 import nlts_beyond
 from lab import pages, paper, report, statistics
 from lab.options import Command, listing, parse
-from lab.recipes import ALGORITHMS, RECIPES, epsilon_greedy, papers_prior
+from lab.recipes import ALGORITHMS, RECIPES, WHEEL_PHASES, epsilon_greedy, papers_prior
 from lab.report import STYLE, Claim, Report, mean_sd, name_of, plus_minus, text_table
 from lab.runs import execute, make_task, progress, read_once
 from lab.statistics import grouped, paired, share
-from studies import ablation
+from studies import (
+    ablation,
+    calibration,
+    complexity,
+    drift,
+    exploration,
+    matching,
+    picture,
+    speed,
+)
 
 # Sec. 4.1, Figure 1: forgetting -------------------------------------------------------------------
 
@@ -81,30 +90,7 @@ def tell_forgetting(lines):
         "around a retraining,\nmean of all retrainings except the first; ratio ± standard error")]
     if claims:
         parts.append(report.claims_text("the paper's claims, and ours", claims, "regret saved"))
-    return "\n\n".join([*parts, explored_text(lines)])
-
-
-def explored_text(lines):
-    """The share of plays that were not of the arm thought best: a row per problem, named."""
-    named = [line | {"problem": problem_of(line), "label": label(line)} for line in lines]
-    explored, rows = grouped(named, "problem", "label", value="explored"), []
-    names = list(grouped(named, "label"))
-    for d, own in explored.items():
-        cells = [100 * np.array(own.get(name, []), float) for name in names]
-        rows.append([d, *(f"{x.mean():.1f}" if len(x) else "" for x in cells)])
-    return text_table(["exploration, %", *names], rows) + (
-        "\nexploration: plays, after the initial pulls, of another arm than the one with the "
-        "highest posterior mean")
-
-
-def problem_of(line):
-    """What a row is called: the data set, or the wheel's radius."""
-    return f"δ = {line['delta']}" if "delta" in line else name_of(line["dataset"])
-
-
-def label(line):
-    """What a column is called: the algorithm, and which variant of it."""
-    return ", ".join(filter(None, (line["algorithm"], line.get("variant"))))
+    return "\n\n".join([*parts, report.explored_text(lines)])
 
 
 def draw_forgetting(lines, window=25):
@@ -146,14 +132,14 @@ OURS = [("carried", "no-prior"), ("carried", "both-priors"), ("carried", "neural
 
 def measure_table(o):
     """Rewards on the paper's data sets, or on a table of one's own."""
-    sets = [o.csv.name] if o.csv else o.datasets
+    sets = [o.csv.stem] if o.csv else o.datasets
     return execute(o, [make_task(o, d, name) for d in sets for name in o.algorithms])
 
 
 def tell_table(lines):
     """Rewards beside the paper's, two kinds of forgetting, its claims, ours, a summary, hours."""
     rewards = grouped(lines, "dataset", "algorithm")
-    parts = [rewards_text(lines, rewards)]
+    parts = [report.rewards_text(lines, rewards)]
     if report.whole(rewards):
         parts.append(report.kinds_text(report.whole(rewards)))
     parts += [gains_text(title, pairs, rewards)
@@ -161,20 +147,7 @@ def tell_table(lines):
               if any(a in own and b in own for a, b in pairs for own in rewards.values())]
     if len(next(iter(rewards.values()))) > 1:
         parts.append(summary_text(lines))
-    return "\n\n".join([*parts, explored_text(lines), hours_text(lines)])
-
-
-def rewards_text(lines, rewards):
-    """Mean and standard deviation of the reward, ours and below it the paper's."""
-    steps = {line["dataset"]: line["steps"] for line in lines}
-    names, rows = list(grouped(lines, "algorithm")), []
-    for d, own in rewards.items():
-        cells = [mean_sd(own[name]) if name in own else "" for name in names]
-        rows.append([name_of(d), steps[d], max(map(len, own.values())), *cells])
-        if d in paper.TABLE:
-            cells = [paper.cell(paper.number(d, name)) for name in names]
-            rows.append(["  in the paper", 5000, paper.RUNS, *cells])
-    return text_table(["reward", "steps", "runs", *names], rows) + "\nmean ± standard deviation"
+    return "\n\n".join([*parts, report.explored_text(lines), hours_text(lines)])
 
 
 def gains(pairs, rewards):
@@ -314,23 +287,22 @@ def tell_amazon(lines):
              f"the best ε of those played: {best}; the paper plays ε = 0.1 only"]
     if claims:
         parts += ["", report.claims_text("the paper's claims, and ours", claims)]
-    return "\n".join([*parts, "", explored_text(lines)])
+    return "\n".join([*parts, "", report.explored_text(lines)])
 
 
 # Appendix B, Table 3: the wheel -------------------------------------------------------------------
 
-PHASES = {"L": 200, "P": 400}
 TWICE = replace(RECIPES["both-priors"], label="the buffer counted twice in Φ⁰", arguments={
     "prior": partial(ablation.counted_twice, prior=papers_prior)})
 WHEEL = [  # algorithm, variant, hyperparameters, recipe if it is not the algorithm's own
-    ("linear", "", PHASES, None),
-    ("neural-linear", "", PHASES, None),
-    ("both-priors", "", PHASES, None),
-    ("carried", "", PHASES, None),
+    ("linear", "", WHEEL_PHASES, None),
+    ("neural-linear", "", WHEEL_PHASES, None),
+    ("both-priors", "", WHEEL_PHASES, None),
+    ("carried", "", WHEEL_PHASES, None),
     ("recommended", "", {}, None),
-    ("both-priors", "b⁰ = 0.6", PHASES | {"b0": 0.6}, None),
-    ("both-priors", "b⁰ = 0.06", PHASES | {"b0": 0.06}, None),        # the noise that there is
-    ("both-priors", "twice", PHASES, TWICE),
+    ("both-priors", "b⁰ = 0.6", WHEEL_PHASES | {"b0": 0.6}, None),
+    ("both-priors", "b⁰ = 0.06", WHEEL_PHASES | {"b0": 0.06}, None),      # the noise that there is
+    ("both-priors", "twice", WHEEL_PHASES, TWICE),
 ]
 DRAWN = {"linear": "linear", "both-priors": "both priors", "recommended": "recommended"}
 DELTAS = 0.5, 0.3                                     # of the picture
@@ -350,8 +322,8 @@ def measure_wheel(o):
 
 def tell_wheel(lines):
     """The rewards beside the paper's numbers, and its claim that linear is beaten."""
-    labels = {label(line): line["algorithm"] for line in lines}
-    rewards = grouped([line | {"label": label(line)} for line in lines], "delta", "label")
+    labels = {report.label(line): line["algorithm"] for line in lines}
+    rewards = grouped([line | {"label": report.label(line)} for line in lines], "delta", "label")
     rows, claims = [], []
     for delta, own in rewards.items():
         theirs = paper.WHEEL[delta]
@@ -372,7 +344,7 @@ def tell_wheel(lines):
         f"earns {safe:.0f}")]
     if claims:
         parts.append(report.claims_text("the paper's claim, and others", claims))
-    return "\n\n".join([*parts, explored_text(lines)])
+    return "\n\n".join([*parts, report.explored_text(lines)])
 
 
 def draw_wheel(lines):
@@ -531,6 +503,40 @@ COMMANDS = {
     "sanity": Command(
         "Appendix C in numbers, and where its assumptions end", 1,
         measure_sanity, tell_sanity, draw_sanity, full={"runs": 20}, quick={"runs": 3}),
+    "drift": Command(
+        "ours: contexts that drift away from the buffer", 25,
+        drift.measure, drift.tell, drift.draw,
+        full={"runs": 20, "steps": 5000, "datasets": drift.SETS, "algorithms": ALGORITHMS},
+        quick={"runs": 2, "steps": 1300, "datasets": ("statlog",)}),
+    "exploration": Command(
+        "ours: why limited memory can win; what noise and priors are worth", 90,
+        exploration.measure, exploration.tell, exploration.draw,
+        full={"runs": 10, "steps": 5000, "datasets": (*paper.TABLE, "wheel"),
+              "algorithms": exploration.EXPLORED},
+        quick={"runs": 2, "steps": 1300, "datasets": ("statlog",)}),
+    "calibration": Command(
+        "ours: how certain each prior is", 25,
+        calibration.measure, calibration.tell, calibration.draw,
+        full={"runs": 10, "steps": 5000, "datasets": tuple(paper.TABLE)},
+        quick={"runs": 2, "steps": 1300, "datasets": ("statlog", "mushroom")},
+        least={"steps": 3 * L}),
+    "ablation": Command(
+        "ours: what each open choice is worth", 60, ablation.measure, ablation.tell,
+        full={"runs": 5, "steps": 5000, "datasets": ablation.SETS,
+              "algorithms": tuple(ablation.METHODS)},
+        quick={"runs": 2, "steps": 1000, "datasets": ("statlog",)}),
+    "complexity": Command(
+        "Sec. 3.1 measured", 2, complexity.measure, complexity.tell,
+        full={"runs": 3, "steps": 8000}, quick={"runs": 1, "steps": 2000}, least={"steps": 2000}),
+    "matching": Command(
+        "Eq. 6: solvers compared", 15, matching.measure, matching.tell,
+        full={"datasets": tuple(paper.TABLE)}, quick={"datasets": ("statlog", "mushroom")}),
+    "speed": Command(
+        "ours: what a step and a run cost", 1, speed.measure, speed.tell,
+        full={"runs": 5, "steps": 4000}, quick={"runs": 1, "steps": 850}),
+    "picture": Command(
+        "the picture of README.md, on ten seeds", 1, picture.measure, picture.tell, picture.draw,
+        full={"runs": 10}, quick={"runs": 2}),
     "results": Command("figures/README.md and the numbers in README.md", 0, pages.fill,
                        replayed=False),
 }

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lab.statistics import LEVEL, paired, share, verdicts
+from lab import paper
+from lab.statistics import LEVEL, grouped, paired, share, verdicts
 
 STYLE = {  # of the algorithms, everywhere the same: Okabe-Ito colors, lines, markers
     "linear": {"color": "#999999", "linestyle": (0, (1, 1)), "marker": "x"},
@@ -88,7 +89,18 @@ def percent(value, error):
 
 def name_of(dataset):
     """How a data set is called in a table."""
-    return dataset.rsplit("/", 1)[-1].removesuffix(".csv").capitalize()
+    return dataset.capitalize()
+
+
+def problem_of(line):
+    """What a row is called: the data set, and of the wheel its radius."""
+    radius = f", δ = {line['delta']}" if "delta" in line else ""
+    return name_of(line["dataset"]) + radius
+
+
+def label(line):
+    """What a column is called: the algorithm, and which variant of it."""
+    return ", ".join(filter(None, (line["algorithm"], line.get("variant"))))
 
 
 def runs_of(lines):
@@ -98,6 +110,32 @@ def runs_of(lines):
 
 
 # Sections that several commands have --------------------------------------------------------------
+
+def rewards_text(lines, rewards, title="reward", printed=True):
+    """Mean and standard deviation of the reward, ours and below it the paper's."""
+    steps = {line["dataset"]: line["steps"] for line in lines}
+    names, rows = list(grouped(lines, "algorithm")), []
+    for d, own in rewards.items():
+        cells = [mean_sd(own[name]) if name in own else "" for name in names]
+        rows.append([name_of(d), steps[d], max(map(len, own.values())), *cells])
+        if d in paper.TABLE and printed:
+            cells = [paper.cell(paper.number(d, name)) for name in names]
+            rows.append(["  in the paper", 5000, paper.RUNS, *cells])
+    return text_table([title, "steps", "runs", *names], rows) + "\nmean ± standard deviation"
+
+
+def explored_text(lines):
+    """The share of plays that were not of the arm thought best: a row per problem, named."""
+    named = [line | {"problem": problem_of(line), "label": label(line)} for line in lines]
+    explored, rows = grouped(named, "problem", "label", value="explored"), []
+    names = list(grouped(named, "label"))
+    for d, own in explored.items():
+        cells = [100 * np.array(own.get(name, []), float) for name in names]
+        rows.append([d, *(f"{x.mean():.1f}" if len(x) else "" for x in cells)])
+    return text_table(["exploration, %", *names], rows) + (
+        "\nexploration: plays, after the initial pulls, of another arm than the one with the "
+        "highest posterior mean")
+
 
 @dataclass(frozen=True)
 class Claim:

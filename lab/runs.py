@@ -249,7 +249,7 @@ def execute(o, tasks, play=run_task):
     lines = [line for line in mine.values() if line["digest"] == programs[line["config"]]]
     done = {(line["config"], line["run"]) for line in lines}
     todo = [task for task in wanted if (task.config, task.run) not in done]
-    todo = [] if o.verify else here(o, todo)
+    todo = [] if o.verify else playable(o, todo)
     say(o.command, lines, mine, programs, todo)
     if todo:
         with executor(o) as pool, open(path, "a", encoding="utf-8") as file:
@@ -284,24 +284,30 @@ def say(command, lines, mine, programs, todo):
     print(text, file=sys.stderr)
 
 
-def here(o, todo):
-    """The tasks whose data set is on this machine; of the others, how to get it."""
-    missing = set()
-    for name in dict.fromkeys(task.dataset for task in todo):
+def here(o, names):
+    """Those of the data sets that are on this machine; of the others, how to get them."""
+    found = []
+    for name in dict.fromkeys(names):
         try:
             if name in datasets.SOURCES and not o.csv:
                 datasets.table(datasets.SOURCES[name], o.data_dir)
+            found.append(name)
         except datasets.MissingData as error:
             print(f"skipped: {error}", file=sys.stderr)
-            missing.add(name)
-    return [task for task in todo if task.dataset not in missing]
+    return found
+
+
+def playable(o, tasks):
+    """The tasks whose data set is on this machine."""
+    found = here(o, [task.dataset for task in tasks])
+    return [task for task in tasks if task.dataset in found]
 
 
 def verify(o, path, found, wanted, programs, play):
     """Play a sample of the runs in the file once more. If all agree, the file is taken over for the
     program as it is now; else it is left as it is, and the command ends."""
     there = [task for task in wanted if (task.config, task.run) in found]
-    sample = here(o, sample_of(there))
+    sample = playable(o, sample_of(there))
     if not sample:
         sys.exit(f"--verify: {path} has no runs of this command")
     with executor(o) as pool:
