@@ -319,8 +319,8 @@ def verify(o, path, found, wanted, programs, play):
         fields = [name for name in {**before, **line} if name not in NOT_COMPARED
                   and before.get(name) != line.get(name)]
         if fields:
-            differing.append(f"{task.dataset}, {task.algorithm} {task.variant}, run {task.run}: "
-                             f"{', '.join(fields)}")
+            which = filter(None, (task.dataset, task.algorithm, task.variant, f"run {task.run}"))
+            differing.append(f"{', '.join(which)}: {', '.join(fields)}")
     if differing:
         sys.exit(f"--verify: {len(differing)} of {len(sample)} runs differ, {path} stays as it "
                  "is:\n" + "\n".join(differing))
@@ -441,8 +441,9 @@ def executor(o):
             yield pool
         return
     from distributed import Client
-    with Client(o.dask, timeout="20s") as client:     # its workers see this folder
-        client.register_worker_callbacks(lambda: sys.path.insert(0, str(digest.HERE)))
+    folder = str(digest.HERE)                         # which the workers see
+    with Client(o.dask, timeout="20s") as client:
+        client.register_worker_callbacks(lambda: sys.path.insert(0, folder))
         pool = client.get_executor()
 
         def submit(function, task):                   # as text: the scheduler need not know them
