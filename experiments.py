@@ -75,7 +75,7 @@ def tell_forgetting(lines):
         before, after = around(regret)
         ratio, error = share(after, before)
         rows.append([name, mean_sd(regret.sum(1)), f"{before.mean():.2f}", f"{after.mean():.2f}",
-                     f"{ratio:.2f} ± {error:.2f}" if len(regret) > 1 else f"{ratio:.2f}"])
+                     report.with_error(ratio, error, 2)])
         saved |= {(name, ""): rewards[name], (name, "after retraining"): -after,
                   (name, EARLY): -regret[:, L:2 * L].sum(1)}
     claims = []
@@ -502,7 +502,8 @@ COMMANDS = {
         quick={"runs": 2, "steps": 1000}),
     "sanity": Command(
         "Appendix C in numbers, and where its assumptions end", 1,
-        measure_sanity, tell_sanity, draw_sanity, full={"runs": 20}, quick={"runs": 3}),
+        measure_sanity, tell_sanity, draw_sanity, full={"runs": 20}, quick={"runs": 3},
+        again=("fresh",)),
     "drift": Command(
         "ours: contexts that drift away from the buffer", 25,
         drift.measure, drift.tell, drift.draw,
@@ -527,18 +528,20 @@ COMMANDS = {
         quick={"runs": 2, "steps": 1000, "datasets": ("statlog",)}),
     "complexity": Command(
         "Sec. 3.1 measured", 2, complexity.measure, complexity.tell,
-        full={"runs": 3, "steps": 8000}, quick={"runs": 1, "steps": 2000}, least={"steps": 2000}),
+        full={"runs": 3, "steps": 8000}, quick={"runs": 1, "steps": 2000}, least={"steps": 1000},
+        again=("fresh",)),
     "matching": Command(
         "Eq. 6: solvers compared", 15, matching.measure, matching.tell,
-        full={"datasets": tuple(paper.TABLE)}, quick={"datasets": ("statlog", "mushroom")}),
+        full={"datasets": tuple(paper.TABLE)}, quick={"datasets": ("statlog", "mushroom")},
+        again=("fresh",)),
     "speed": Command(
         "ours: what a step and a run cost", 1, speed.measure, speed.tell,
-        full={"runs": 5, "steps": 4000}, quick={"runs": 1, "steps": 850}),
+        full={"runs": 5, "steps": 4000}, quick={"runs": 1, "steps": 850}, again=("fresh",)),
     "picture": Command(
         "the picture of README.md, on ten seeds", 1, picture.measure, picture.tell, picture.draw,
-        full={"runs": 10}, quick={"runs": 2}),
+        full={"runs": 10}, quick={"runs": 2}, again=("fresh",)),
     "results": Command("figures/README.md and the numbers in README.md", 0, pages.fill,
-                       replayed=False),
+                       again=()),
 }
 
 

@@ -50,7 +50,7 @@ class Command:
     full: dict = field(default_factory=dict)    # steps, runs, datasets, algorithms, csv: defaults
     quick: dict = field(default_factory=dict)   # other defaults, with --quick
     least: dict = field(default_factory=dict)   # steps, runs: the fewest
-    replayed: bool = True          # whether --fresh and --verify make sense
+    again: tuple = ("fresh", "verify")          # which of these two it takes
 
 
 def parse(argv, commands):
@@ -67,7 +67,7 @@ def parse(argv, commands):
     for name in given:
         if name in (*NUMBERS, *LISTS, "csv") and name not in command.full:
             parser.error(f"--{name}: {given['command']} does not take it")
-        if name in ("fresh", "verify") and not command.replayed:
+        if name in ("fresh", "verify") and name not in command.again:
             parser.error(f"--{name}: {given['command']} does not take it")
     for name in LISTS:
         if name in given:
@@ -79,6 +79,8 @@ def parse(argv, commands):
         parser.error("--verify: expected without --fresh")
     if "csv" in given and "datasets" in given:
         parser.error("--csv: expected without --datasets")
+    if "csv" in given and not given["csv"].is_file():
+        parser.error(f"--csv: expected a file, got {given['csv']}")
     defaults = command.full | (command.quick if "quick" in given else {})
     defaults["out"] = HERE / "figures" / ("quick" if "quick" in given else "own")
     return Options(**defaults | given)

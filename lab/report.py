@@ -46,6 +46,7 @@ class Report:
             (o.out / name).write_text(text + "\n", encoding="utf-8")
         for name, figure in self.figures.items():
             figure.savefig(o.out / f"{name}.png", dpi=150)
+            pyplot().close(figure)
         print(f"\nwritten: {o.command}.txt and more in {os.path.relpath(o.out)}")
 
 
@@ -80,11 +81,11 @@ def plus_minus(value, error, digits=0):
     return f"{text} ± {error:.{digits}f}" if np.isfinite(error) else text
 
 
-def percent(value, error):
-    """'98 ± 2 %' of a share; of one run '98 %', of nothing 'n/a'."""
+def with_error(value, error, digits=0):
+    """'12 ± 3'; of one run '12', of nothing 'n/a'."""
     if not np.isfinite(value):
         return "n/a"
-    return f"{100 * value:.0f}" + (f" ± {100 * error:.0f} %" if np.isfinite(error) else " %")
+    return f"{value:.{digits}f}" + (f" ± {error:.{digits}f}" if np.isfinite(error) else "")
 
 
 def name_of(dataset):
@@ -195,16 +196,17 @@ def won_back(own, name):
 
 def kinds_text(rewards):
     """Two kinds of forgetting, and what the paper's prior and ours win back."""
-    priors = {"both-priors": "the paper's prior wins back", "carried": "ours wins back"}
+    priors = {"both-priors": "the paper's prior wins back, %", "carried": "ours wins back, %"}
     priors = {name: text for name, text in priors.items() if name in next(iter(rewards.values()))}
     rows, shares = [], []
     for d, own in rewards.items():
         back = [won_back(own, name) for name in priors]
         rows.append([name_of(d), *(plus_minus(*paired(x)) for x in kinds(own)),
-                     *(percent(*one) for one in back)])
+                     *(with_error(100 * value, 100 * error) for value, error in back)])
         shares.append([value for value, _ in back])
-    if len(rows) > 1 and priors:
-        rows.append(["Median", "", "", *(f"{100 * x:.0f} %" for x in np.nanmedian(shares, 0))])
+    shares = [x for x in shares if np.isfinite(x).all()]
+    if len(shares) > 1 and priors:
+        rows.append(["Median", "", "", *(f"{100 * x:.0f}" for x in np.median(shares, 0))])
     header = ["two kinds of forgetting", "by the network", "by the posterior", *priors.values()]
     return text_table(header, rows) + (
         "\nby the network: full memory − perfect prior; by the posterior: perfect prior − no prior")

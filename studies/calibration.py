@@ -89,7 +89,7 @@ def tell(lines):
     points = points_of(lines)
 
     def table(title, cell):
-        rows = [[label, *(cell.format(**own[name]) for own in points.values())]
+        rows = [[label, *(cell(own[name]) for own in points.values())]
                 for name, label in PRIORS.items()]
         return text_table([title, *map(name_of, points)], rows)
 
@@ -101,10 +101,11 @@ def tell(lines):
               for gain, one in zip(above, theirs, strict=True)])
     more = sum(gain > 0 and one <= 0.05 for gain, one in zip(above, p, strict=True))
     return "\n\n".join([
-        table("|log s² / s² of full memory|", "{error:.2f} ({bias:+.2f})"),
+        table("|log s² / s² of full memory|", "{error:.2f} ({bias:+.2f})".format_map),
         "On tuples that left the buffer, mean over phases and arms; in brackets the mean "
         "difference:\n− is more certain than full memory, + less. 0.69 is a factor of 2.",
-        table("won back, % of perfect prior − none", "{won back:.0f} ± {standard error:.0f}"),
+        table("won back, % of perfect prior − none", lambda own: report.with_error(
+            own["won back"], own["standard error"])),
         f"The first {report.runs_of(lines)} of the table, ± standard error.\n"
         f"Ours is nearest to full memory on {nearest.count('carried')} of {len(points)} data sets. "
         f"The paper's prior is more certain than full memory on {certain};\nit earns more than the "
