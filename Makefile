@@ -6,7 +6,7 @@ NEWER := sys.exit(sys.version_info < (3, 11) and "nlts needs Python 3.11 or newe
 .PHONY: forgetting test reading clean
 
 forgetting: .venv/installed
-	$(BIN)/python experiments.py forgetting --out figures/own
+	$(BIN)/python experiments.py forgetting
 
 test: .venv/installed-for-tests
 	$(BIN)/ruff check

@@ -71,7 +71,7 @@ class Source:
     format: dict = field(default_factory=dict)  # arguments of the reader, `bundled` or `numbers`
 
 
-known = tomllib.loads((BUNDLE / "sources.toml").read_text())
+known = tomllib.loads((BUNDLE / "sources.toml").read_text(encoding="utf-8"))
 SOURCES = {name: Source(name, **fields) for name, fields in known.items()}
 NAMES = (*SOURCES, "wheel")
 

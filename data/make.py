@@ -13,7 +13,7 @@ import numpy as np
 
 def make(target, sep, *paths):
     """Columns of all lines; adult.test opens with a remark, and its lines end in a stop."""
-    lines = "".join(path.read_text() for path in paths).splitlines()
+    lines = "".join(path.read_text(encoding="utf-8") for path in paths).splitlines()
     rows = [line.rstrip(".").split(sep) for line in lines if line and not line.startswith("|")]
     arrays = {}
     for i, column in enumerate(np.array(rows).T):

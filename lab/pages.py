@@ -1,19 +1,20 @@
 """The pages with results: numbers come from the results files, none is typed by hand."""
 import re
 
-from lab import paper, verdicts
-from lab.runs import HERE
-from lab.text import markdown_table, mean_sd
+from lab import paper
+from lab.digest import HERE
+from lab.report import markdown_table, mean_sd, name_of
+from lab.statistics import grouped
 
 BLOCK = re.compile(r"<!-- ([\w./-]+\.(?:txt|md)) -->\n.*?<!-- end -->", re.DOTALL)
-COLUMNS = {"both-priors": "the paper's method", "carried": "ours",
-           "neural-linear": "full memory", "no-prior": "no prior"}
+COLUMNS = {"both-priors": "the paper's method", "carried": "carried prior",
+           "recommended": "recommended", "neural-linear": "full memory", "no-prior": "no prior"}
 
 
-def results(o):
+def fill(o):
     """Fill the marked blocks of figures/README.md and README.md."""
     for path in (HERE / "figures" / "README.md", HERE / "README.md"):
-        path.write_text(filled(path))
+        path.write_text(filled(path), encoding="utf-8")
         print(f"filled: {path}")
 
 
@@ -23,20 +24,20 @@ def filled(path):
         source = path.parent / match[1]
         if not source.exists():
             return match[0]
-        content = source.read_text().strip("\n")
+        content = source.read_text(encoding="utf-8").strip("\n")
         if source.suffix == ".txt":
             content = f"```\n{content}\n```"
         return f"<!-- {match[1]} -->\n{content}\n<!-- end -->"
 
-    return BLOCK.sub(fill, path.read_text())
+    return BLOCK.sub(fill, path.read_text(encoding="utf-8"))
 
 
-def summary(rewards):
-    """The results in README.md: the paper's number, its method, ours and two others; claims."""
-    rows = []
-    for d, own in rewards.items():
-        cells = [mean_sd(own[name]) for name in COLUMNS]
-        rows.append([verdicts.name_of(d), paper.cell(paper.number(d, "both-priors")), *cells])
-    header = [f"{len(own['linear'])} runs", f"in the paper, {paper.RUNS} runs", *COLUMNS.values()]
-    found = [f"- {claim}: {found}" for claim, _, _, found in verdicts.claims(rewards)]
-    return "\n".join([markdown_table(header, rows), "", *found])
+def table_pages(lines):
+    """summary.md, the results in README.md: the paper's number, its method, ours and others."""
+    rewards = grouped(lines, "dataset", "algorithm")
+    names = [name for name in COLUMNS if all(name in own for own in rewards.values())]
+    rows = [[name_of(d), paper.cell(paper.number(d, "both-priors")),
+             *(mean_sd(own[name]) for name in names)] for d, own in rewards.items()]
+    runs = max(len(x) for own in rewards.values() for x in own.values())
+    header = [f"{runs} runs", f"in the paper, {paper.RUNS} runs", *(COLUMNS[n] for n in names)]
+    return {"summary.md": markdown_table(header, rows)}

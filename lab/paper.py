@@ -1,9 +1,9 @@
-"""The paper's own numbers, to stand beside ours, and its claims: paper.toml has them."""
+"""The paper's own numbers, to stand beside ours: paper.toml has them."""
 import tomllib
 from pathlib import Path
 
-printed = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
-RUNS, NONLINEAR, CLAIMS = printed["runs"], printed["nonlinear"], printed["claims"]
+printed = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+RUNS, NONLINEAR = printed["runs"], printed["nonlinear"]
 TABLE, AMAZON = printed["table"], printed["amazon"]
 WHEEL = {float(delta): numbers for delta, numbers in printed["wheel"].items()}
 ALGORITHMS = "linear", "neural-linear", "both-priors", "mu-prior", "no-prior"    # in TABLE's order

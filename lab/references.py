@@ -1,5 +1,6 @@
 """Agents to compare with: exact memory of the posterior, and the textbook way of computing."""
 import numpy as np
+from scipy.linalg import cho_solve, solve_triangular
 
 import nlts
 
@@ -18,6 +19,37 @@ def perfect_prior(network, n_arms, memory, train=nlts.train, **options):
         train(network, buffer, config, rng)
 
     return nlts.NeuralLinearTS(network, n_arms, memory=None, train=train_on_buffer, **options)
+
+
+class Refactorized:
+    """nlts.LinearTS, but an update factorizes the whole precision anew: d^3 operations, not d^2."""
+
+    def __init__(self, dim, n_arms, seed=0):
+        config = nlts.Config()
+        self.rng = np.random.default_rng(seed)
+        self.precision = np.array([config.lam * np.eye(dim)] * n_arms)
+        self.chol = np.linalg.cholesky(self.precision)                       # lower triangles
+        self.f, self.mu = np.zeros((2, n_arms, dim))
+        self.a, self.b = np.full(n_arms, config.a0), np.full(n_arms, config.b0)
+
+    def act(self, context):
+        """The arm to play."""
+        values = []
+        for chol, mu, a, b in zip(self.chol, self.mu, self.a, self.b, strict=True):
+            nu2 = b / self.rng.gamma(a)
+            z = solve_triangular(chol, self.rng.standard_normal(len(mu)), trans="T", lower=True)
+            values.append((mu + np.sqrt(nu2) * z) @ context)
+        return int(np.argmax(values))
+
+    def update(self, context, arm, reward):
+        """Eq. 2."""
+        before = reward - context @ self.mu[arm]
+        self.precision[arm] += np.outer(context, context)
+        self.chol[arm] = np.linalg.cholesky(self.precision[arm])
+        self.f[arm] += context * reward
+        self.mu[arm] = cho_solve((self.chol[arm], True), self.f[arm])
+        self.a[arm] += 0.5
+        self.b[arm] += before * (reward - context @ self.mu[arm]) / 2
 
 
 class Textbook:

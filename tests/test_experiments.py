@@ -1,5 +1,7 @@
 """Commands, what they tell of results, and the pages that results are put into."""
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -8,12 +10,13 @@ from test_runs import inline  # noqa: F401  (a fixture)
 
 import experiments
 import nlts
-from lab import drawings, pages, paper, sanity, text, verdicts
-from lab.agents import ALGORITHMS
-from lab.plots import STYLE
+from lab import options, pages, paper, report
+from lab.recipes import ALGORITHMS, RECIPES
+from lab.report import STYLE
 
 HERE = Path(__file__).resolve().parent.parent
 PNG = b"\x89PNG"
+PLAYED = [name for name, command in experiments.COMMANDS.items() if "runs" in command.full]
 
 
 def run(command, tmp_path, *arguments):
@@ -21,120 +24,214 @@ def run(command, tmp_path, *arguments):
     experiments.main([command, "--out", str(tmp_path), *map(str, arguments)])
 
 
+def refused(arguments, capsys):
+    """What the command line says to bad options."""
+    with pytest.raises(SystemExit) as stop:
+        experiments.main([str(word) for word in arguments])
+    assert stop.value.code == 2
+    *usage, sentence = capsys.readouterr().err.strip().splitlines()
+    return sentence
+
+
 # The command line ---------------------------------------------------------------------------------
 
 def test_without_a_command_it_prints_one_screen(capsys):
-    with pytest.raises(SystemExit) as stop:
-        experiments.main([])
+    experiments.main([])
     listing = capsys.readouterr().out
-    assert stop.value.code == 0 and listing.count("\n") <= 24
+    assert listing.count("\n") <= 26
     assert all(f"\n  {name} " in listing for name in experiments.COMMANDS)
     assert all(len(line) <= 100 for line in listing.splitlines())
 
 
+@pytest.mark.parametrize("name, command", experiments.COMMANDS.items())
+def test_an_option_that_a_command_does_not_take_is_refused(name, command, capsys, tmp_path):
+    values = {"steps": 10 ** 4, "runs": 3, "datasets": "statlog", "algorithms": "linear",
+              "csv": tmp_path / "x.csv"}
+    for option in [option for option in values if option not in command.full]:
+        said = refused([name, f"--{option}", values[option]], capsys)
+        assert said.endswith(f"--{option}: {name} does not take it")
+
+
+@pytest.mark.parametrize("name, command", experiments.COMMANDS.items())
+def test_a_value_that_a_command_cannot_use_is_refused(name, command, capsys):
+    for option, least in {"steps": 1, "runs": 1, **command.least}.items():
+        if option in command.full:
+            said = refused([name, f"--{option}", least - 1], capsys)
+            assert said.endswith(f"--{option}: expected at least {least}, got {least - 1}")
+    for option in ("datasets", "algorithms"):
+        if option in command.full:
+            said = refused([name, f"--{option}", "iris"], capsys)
+            assert f"--{option}: expected some of" in said and said.endswith("got iris")
+
+
 @pytest.mark.parametrize("arguments, word", [
-    (["forgetting", "--runs", "0"], "--runs"), (["nonsense"], "COMMAND"),
-    (["table", "--jobs", "-1"], "--jobs"), (["table", "--datasets", "iris"], "iris"),
-    (["table", "--algorithms", "linear,last-layer"], "last-layer")])
-def test_bad_options_are_named(arguments, word, capsys):
-    with pytest.raises(SystemExit) as stop:
-        experiments.main(arguments)
-    assert stop.value.code == 2 and word in capsys.readouterr().err
+    (["nonsense"], "COMMAND"), (["table", "--jobs", "0"], "--jobs"),
+    (["table", "--seed", "-1"], "--seed"), (["table", "--fresh", "--verify"], "--verify"),
+    (["table", "--csv", "x.csv", "--datasets", "adult"], "--csv"),
+    (["results", "--fresh"], "--fresh"), (["forgetting", "--steps", "60"], "850"),
+    (["sanity", "--verify"], "--verify"), (["forgetting", "--datasets", "adult"], "--datasets")])
+def test_bad_options_are_refused_in_one_sentence(arguments, word, capsys):
+    assert word in refused(arguments, capsys)
+
+
+@pytest.mark.parametrize("name, command", experiments.COMMANDS.items())
+def test_quick_is_within_what_a_command_takes(name, command):
+    assert set(command.quick) <= set(command.full) and set(command.least) <= set(command.full)
+    for option, least in command.least.items():
+        assert command.quick[option] >= least
+    for option in ("datasets", "algorithms"):
+        assert set(command.quick.get(option, ())) <= set(command.full.get(option, ()))
 
 
 def test_names_are_separated_by_commas_or_spaces():
     for words in (["carried,linear"], ["carried", "linear"], ["carried,", "linear"]):
-        o = experiments.parse(["table", "--algorithms", *words, "--datasets", "adult,statlog"])
-        assert o.algorithms == ["linear", "carried"] and o.datasets == ["adult", "statlog"]
-    o = experiments.parse(["table", "--quick"])
-    assert o.algorithms == list(ALGORITHMS) and o.datasets == []
-    assert o.out == HERE / "figures" / "quick"
+        o = options.parse(["table", "--algorithms", *words, "--datasets", "statlog,adult"],
+                          experiments.COMMANDS)
+        assert o.algorithms == ("linear", "carried") and o.datasets == ("adult", "statlog")
 
 
-@pytest.mark.parametrize("where", [where for where, *_ in experiments.COMMANDS.values()])
-def test_every_command_is_where_the_table_says(where):
-    module, function = where.split(":")
-    path = HERE / f"{module.replace('.', '/')}.py"
-    assert re.search(rf"^def {function}\(o\):", path.read_text(), re.MULTILINE)
+def test_results_go_where_nothing_is_checked_in():
+    o = options.parse(["table"], experiments.COMMANDS)
+    assert o.out == HERE / "figures" / "own" and o.runs == 50 and o.algorithms == ALGORITHMS
+    o = options.parse(["table", "--quick", "--runs", "3"], experiments.COMMANDS)
+    assert o.out == HERE / "figures" / "quick" and o.runs == 3 and o.datasets == ("statlog",)
+    ignored = (HERE / ".gitignore").read_text(encoding="utf-8").split()
+    assert {"figures/own/", "figures/quick/"} <= set(ignored)
 
 
-# Commands -----------------------------------------------------------------------------------------
+def test_options_cannot_be_changed_and_have_a_help_each():
+    o = options.Options("table")
+    with pytest.raises(AttributeError):
+        o.runs = 3
+    assert all(one.metadata["help"] for one in options.fields(options.Options)[1:])
+
+
+def test_experiments_is_imported_once():
+    code = "import sys, runpy; sys.argv = ['x']; runpy.run_path('experiments.py', " \
+           "run_name='__main__'); assert 'experiments' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], cwd=HERE, check=True, capture_output=True)
+
+
+# Each command, at toy size ------------------------------------------------------------------------
+
+TOY = {  # options that make a command play as little as it can
+    "forgetting": ["--steps", 850, "--runs", 2, "--algorithms", "linear,both-priors,no-prior"],
+    "table": ["--steps", 60, "--runs", 2, "--datasets", "statlog,adult"],
+    "wheel": ["--steps", 20, "--runs", 1],
+    "sanity": ["--quick", "--runs", 1],
+    "drift": ["--steps", 60, "--runs", 2, "--datasets", "statlog"],
+    "exploration": ["--steps", 30, "--runs", 2, "--datasets", "statlog,wheel"],
+    "calibration": ["--quick", "--steps", 1200, "--runs", 1, "--datasets", "mushroom"],
+    "ablation": ["--quick", "--steps", 40, "--runs", 2],
+    "complexity": ["--quick", "--steps", 1000],
+    "matching": ["--quick", "--datasets", "mushroom"],
+    "speed": ["--quick", "--steps", 60],
+    "picture": ["--quick", "--runs", 1],
+}
+
+
+@pytest.mark.parametrize("name", TOY)
+@pytest.mark.usefixtures("inline")
+def test_every_command_tells_and_draws_and_tells_the_same_again(name, tmp_path, capsys):
+    """The second time from the results file alone; the picture is the same to the last pixel."""
+    run(name, tmp_path, *TOY[name])
+    told = (tmp_path / f"{name}.txt").read_text(encoding="utf-8")
+    assert told.strip() in capsys.readouterr().out
+    assert not re.search(r"\bnan\b|\binf\b", told)
+    pictures = {path: path.read_bytes() for path in tmp_path.glob("*.png")}
+    assert all(data[:4] == PNG for data in pictures.values())
+    assert bool(pictures) == (experiments.COMMANDS[name].draw is not None)
+    run(name, tmp_path, *TOY[name])
+    out, err = capsys.readouterr()
+    assert " 0 to play" in err or "read from" in err
+    assert (tmp_path / f"{name}.txt").read_text(encoding="utf-8") == told
+    assert {path: path.read_bytes() for path in tmp_path.glob("*.png")} == pictures
+
+
+def test_every_command_has_a_toy():
+    assert set(TOY) | {"amazon", "results", "peers", "released"} >= set(experiments.COMMANDS)
+
+
+@pytest.mark.parametrize("name", [name for name in TOY
+                                  if "algorithms" in experiments.COMMANDS[name].full])
+@pytest.mark.usefixtures("inline")
+def test_any_one_algorithm_is_told(name, tmp_path):
+    toy = TOY[name]
+    if "--algorithms" in toy:
+        toy = toy[:toy.index("--algorithms")]
+    for algorithm in experiments.COMMANDS[name].full["algorithms"]:
+        if name == "forgetting" and algorithm not in ("linear", "perfect-prior"):
+            continue                                  # 850 steps are long
+        run(name, tmp_path, *toy, "--runs", 1, "--algorithms", algorithm)
+
+
+@pytest.fixture
+def reviews(tmp_path, monkeypatch, no_cache):
+    """A file of 60 reviews of phones, of which a third is commonest."""
+    rows = [f'phone,brand,1,{1 + k % 3 + (k % 4 == 0)},"great phone number {k}",0'
+            for k in range(60)]
+    header = "Product Name,Brand Name,Price,Rating,Reviews,Review Votes"
+    (tmp_path / "Amazon_Unlocked_Mobile.csv").write_text("\n".join([header, *rows]) + "\n",
+                                                         encoding="utf-8")
+    return tmp_path
+
 
 @pytest.mark.usefixtures("inline")
-def test_forgetting_tells_and_draws(tmp_path, capsys):
-    run("forgetting", tmp_path, "--runs", 2, "--steps", 450, "--algorithms", "linear,no-prior")
-    out = capsys.readouterr().out
-    assert re.search(r"no-prior: after / before +> 1.25 ", out)
-    assert (tmp_path / "forgetting.txt").read_text() in out
-    assert (tmp_path / "forgetting.png").read_bytes()[:4] == PNG
-    assert (tmp_path / "forgetting.jsonl").read_text().count("\n") == 4
+def test_amazon_tells_from_the_results_file_alone(reviews, tmp_path, capsys):
+    toy = ["--quick", "--steps", 12, "--runs", 2, "--algorithms", "neural-linear,recommended"]
+    run("amazon", tmp_path / "out", *toy, "--data-dir", reviews)
+    told = (tmp_path / "out" / "amazon.txt").read_text(encoding="utf-8")
+    assert "recommended > best ε" in told and "both-priors" not in told
+    (reviews / "Amazon_Unlocked_Mobile.csv").unlink()
+    run("amazon", tmp_path / "out", *toy)
+    assert (tmp_path / "out" / "amazon.txt").read_text(encoding="utf-8") == told
+    capsys.readouterr()
+    with pytest.raises(SystemExit, match="nothing to tell"):
+        run("amazon", tmp_path / "else", *toy)
+    assert "kaggle" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("inline")
 def test_table_of_own_data(tmp_path, capsys):
     rng = np.random.default_rng(0)
     rows = [f"{x[0]},{x[1]},{'red' if x[0] > 0 else 'blue'}" for x in rng.normal(size=(300, 2))]
-    (tmp_path / "mine.csv").write_text("\n".join(["a,b,color", *rows]) + "\n")
+    (tmp_path / "mine.csv").write_text("\n".join(["a,b,color", *rows]) + "\n", encoding="utf-8")
     run("table", tmp_path, "--csv", tmp_path / "mine.csv", "--runs", 1, "--steps", 200,
         "--algorithms", "linear")
-    found = re.search(r"Mine +200 +1 +(\d+) ± 0", capsys.readouterr().out)
+    found = re.search(r"Mine +200 +1 +(\d+)\n", capsys.readouterr().out)
     assert int(found[1]) > 140
-
-
-@pytest.mark.usefixtures("inline")
-def test_missing_data_is_skipped_with_a_way_to_get_it(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.delenv("NLTS_DATA", raising=False)
-    run("table", tmp_path, "--datasets", "covertype,statlog", "--algorithms", "linear", "--runs", 1,
-        "--steps", 100)
-    out, err = capsys.readouterr()
-    assert "fetch covertype" in err and "Statlog" in out and "Covertype" not in out
-    with pytest.raises(SystemExit, match="none of the data sets"):
-        run("amazon", tmp_path)
-    assert "kaggle" in capsys.readouterr().err
-
-
-@pytest.mark.usefixtures("inline")
-def test_wheel_drift_and_exploration_tell_and_draw(tmp_path, capsys):
-    run("wheel", tmp_path, "--runs", 1, "--steps", 20, "--algorithms", "linear,both-priors")
-    out = capsys.readouterr().out
-    assert "b⁰ = 0.06  " in out and re.search(r"off by( +[+-]\d+\.\d %){5}\n", out)
-    assert re.search(r"both-priors, 0.5 > linear, 0.5 .* \+162\.3 +unclear", out)
-    assert (tmp_path / "wheel.png").read_bytes()[:4] == PNG
-    run("exploration", tmp_path, "--runs", 2, "--steps", 20, "--datasets", "statlog",
-        "--algorithms", "both-priors")
-    assert len(re.findall(r"beats full memory .* on \d of 1", capsys.readouterr().out)) == 3
-    assert (tmp_path / "exploration.png").read_bytes()[:4] == PNG
-    run("drift", tmp_path, "--runs", 2, "--steps", 20, "--datasets", "statlog")
-    assert re.search(r"gained +no-prior +linear -", capsys.readouterr().out)
-    assert (tmp_path / "drift.png").read_bytes()[:4] == PNG
+    assert "nowhere.csv" in refused(["table", "--csv", tmp_path / "nowhere.csv"], capsys)
 
 
 # What is told -------------------------------------------------------------------------------------
 
 MEANS = {"neural-linear": 300.0, "perfect-prior": 200.0, "carried": 196.0, "both-priors": 100.0,
-         "mu-prior": 10.0}
+         "mu-prior": 10.0, "recommended": 400.0, "greedy": 390.0}
 
 
-def made_up(**means):
-    """Lines of two data sets, eight runs: a difficulty of the run, and what an algorithm adds."""
+def made_up(runs=8, **means):
+    """Lines of two data sets: a difficulty of the run, and what an algorithm adds."""
     rng, lines = np.random.default_rng(0), []
     for dataset in ("statlog", "adult"):
-        difficulty = 100 * rng.normal(size=8)
+        difficulty = 100 * rng.normal(size=runs)
         for name in ALGORITHMS:
-            reward = 4000 + means.get(name, 0.0) + difficulty + rng.normal(size=8)
+            reward = 4000 + means.get(name, 0.0) + difficulty + rng.normal(size=runs)
             lines += [{"dataset": dataset, "algorithm": name, "run": k, "reward": reward[k],
-                       "dim": 9, "arms": 7, "steps": 5000,
-                       "config": f"{dataset} {name}", "seconds": 180.0 if k else 1e6}
-                      for k in range(8)]
+                       "dim": 9, "arms": 7, "steps": 5000, "optimal": 5000, "uniform": 1000,
+                       "best_arm": 3000, "explored": 0.1, "config": f"{dataset} {name}",
+                       "seconds": 360.0} for k in range(runs)]
     return lines
+
+
+def rewards_of(**means):
+    return report.grouped(made_up(**means), "dataset", "algorithm")
 
 
 def test_the_papers_numbers_are_those_of_the_paper():
     path = HERE.parent / "shared" / "paper.tex"
     if not path.exists():
         pytest.skip("the paper's text is not beside the repository")
-    latex = path.read_text()
+    latex = path.read_text(encoding="utf-8")
     for name, row in paper.TABLE.items():
         line = next(part for part in latex.split("\\rule{0pt}{2.6ex}")
                     if part.strip().lower().startswith(name))
@@ -146,133 +243,129 @@ def test_the_papers_numbers_are_those_of_the_paper():
 
 
 def test_the_table_stands_beside_the_papers():
-    lines = made_up(**MEANS)
-    report = verdicts.table(lines, verdicts.by_dataset(lines))
-    assert re.search(r"Statlog +5000 +8 ", report)
-    assert re.search(r"in the paper +5000 +50 +4483 ± 353 .* 4623 ± 276", report)
-    assert re.search(r"50 runs of each on two cores.* 17\.5 h +NOT met", report)
+    told = experiments.tell_table(made_up(**MEANS))
+    assert re.search(r"Statlog +5000 +8 ", told)
+    assert re.search(r"in the paper +5000 +50 +4483 ± 353 .* 4623 ± 276", told)
+
+
+def test_hours_are_summed_and_extrapolated():
+    """144 runs of 0.1 h; 50 runs of each of 18 would take 90."""
+    lines = made_up()
+    assert re.match(r"144 runs took 14\.4 hours .* 90\.0 hours \(extrapolated\)",
+                    experiments.hours_text(lines))
+    assert "extrapolated" not in experiments.hours_text(made_up(runs=50))
 
 
 def test_two_kinds_of_forgetting_are_told_apart():
     """Paired by run its difficulty (sd 100) cancels: within 5 standard errors of what is put in."""
-    rewards = verdicts.complete(verdicts.by_dataset(made_up(**MEANS)))
+    rewards = report.whole(rewards_of(**MEANS))
     assert list(rewards) == ["statlog", "adult"]
     for own in rewards.values():
-        network, posterior = verdicts.kinds(own)
+        network, posterior = report.kinds(own)
         assert abs(network.mean() - 100) < 5 * np.sqrt(2 / 8)
         assert abs(posterior.mean() - 200) < 5 * np.sqrt(2 / 8)
-        theirs, error = verdicts.won_back(own, "both-priors")
+        theirs, error = report.won_back(own, "both-priors")
         assert abs(theirs - 0.5) < 5 * 0.007 and 0 < error < 0.02
-        assert abs(verdicts.won_back(own, "carried")[0] - 0.98) < 5 * 0.007
+        assert abs(report.won_back(own, "carried")[0] - 0.98) < 5 * 0.007
         mixed_up = own | {"no-prior": own["no-prior"][::-1]}    # planted: runs that are no pairs
-        assert verdicts.won_back(mixed_up, "both-priors")[1] > 5 * error
+        assert report.won_back(mixed_up, "both-priors")[1] > 5 * error
 
 
-def test_data_sets_without_all_algorithms_or_with_one_run_are_left_out():
-    lines = made_up(**MEANS)
-    rest = [line for line in lines if (line["dataset"], line["algorithm"]) != ("adult", "linear")]
-    assert list(verdicts.complete(verdicts.by_dataset(rest))) == ["statlog"]
-    assert verdicts.complete(verdicts.by_dataset(line for line in lines if line["run"] == 0)) == {}
+def test_kinds_need_three_algorithms_and_two_runs():
+    rewards = rewards_of(**MEANS)
+    del rewards["adult"]["no-prior"]
+    assert list(report.whole(rewards)) == ["statlog"]
+    assert report.whole(report.grouped(made_up(runs=1), "dataset", "algorithm")) == {}
 
 
-def test_the_jackknife_knows_the_spread_of_a_share():
-    """Its error, averaged over 300 samples of 20 runs, is the spread within 15 % (4 sigma)."""
-    rng, values, errors = np.random.default_rng(0), [], []
-    for _ in range(300):
-        whole = 10 + rng.normal(size=20)
-        value, error = text.share(0.8 * whole + rng.normal(size=20), whole)
-        values.append(value)
-        errors.append(error)
-    assert np.mean(errors) == pytest.approx(np.std(values), rel=0.15)
-    assert np.mean(values) == pytest.approx(0.8, abs=0.01)
-    assert np.isnan(text.share(np.ones(3), np.zeros(3))).all()
-
-
-@pytest.mark.parametrize("change, pattern", [
-    ({}, r"carried at least as good as .* 2 of 2 +met"),
-    ({}, r"by more than a standard error .* 2 of 2 +NOT met"),       # eight are wanted
-    ({}, r"carried wins back, median .* 98 % +NOT met"),
-    ({"carried": 202.0}, r"carried wins back, median .* 10\d % +met"),
-    ({"mu-prior": 500.0}, r"carried at least as good as .* 0 of 2 +NOT met"),
-    ({"neural-linear": 600.0}, r"carried within 2 % of full memory.* 0 of 2 +NOT met"),
-    ({"carried": 0.0}, r"carried below the perfect prior.* 4\.\d % +NOT met"),
-    ({}, r"carried below the perfect prior.* 0\.1 % +met"),
-    ({}, r"both-priors above mu-prior and no-prior .* 2 of 2 +met"),
-    ({"no-prior": 150.0}, r"both-priors above mu-prior and no-prior .* 0 of 2 +NOT met"),
-    ({}, r"both-priors above full memory .* 0 of 2 +NOT met"),
-    ({"both-priors": 825.0}, r"Statlog: the paper's number.* 4825 ± 305 +48\d\d +met"),
-    ({}, r"Statlog: the paper's number.* +NOT met"),
-    ({"both-priors": 825.0}, r"Adult: the paper's number.* 3943 ± 54.29 +48\d\d +NOT met")])
-def test_goals_are_counted_and_can_fail(change, pattern):
-    assert re.search(pattern, verdicts.goals_text(verdicts.by_dataset(made_up(**MEANS | change))))
-
-
-def test_claims_have_the_papers_numbers_and_a_verdict():
-    """The paper has 4825 - 4623 and 3943 - 3608.2, then 4825 - 4781 and 3943 - 4010."""
-    claims = verdicts.claims_text(verdicts.by_dataset(made_up(**MEANS)))
-    gained = r" +\+\d+ ± \d+ +\+\d+ ± \d+"
-    assert re.search(rf"both-priors > no-prior{gained} +supported, on 2 of the paper's 2 and on 0 "
-                     r"more\n +in the paper +\+202 +\+335\n", claims)
-    lost = r" +-\d+ ± \d+ +-\d+ ± \d+"
-    assert re.search(rf"both-priors > neural-linear{lost} +not supported, on 0 of the paper's 1 "
-                     r"and on 0 more\n +in the paper +\+44 +-67\n", claims)
+def test_gains_are_paired_with_verdicts_of_one_family():
+    found = dict(experiments.gains(experiments.TABLE, rewards_of(**MEANS)))
+    for worse, expected in (("no-prior", "supported"), ("neural-linear", "not supported")):
+        verdicts = [verdict for _, verdict in found["both-priors", worse].values()]
+        assert verdicts == [expected, expected]
+    difference, _ = found["both-priors", "no-prior"]["statlog"]
+    assert abs(difference.mean() - 100) < 5 * np.sqrt(2 / 8)
+    assert len(found) == len(experiments.TABLE)
+    only = {"statlog": {"linear": np.ones(3)}}
+    assert experiments.gains(experiments.TABLE, only) == []
 
 
 def test_a_claim_is_held_to_the_data_sets_that_the_paper_names():
     """Full memory is beaten on Adult, where the paper's is not, and not on Statlog, where it is."""
-    rewards = verdicts.by_dataset(made_up(**MEANS))
+    rewards = rewards_of(**MEANS)
     rewards["adult"]["both-priors"] = rewards["adult"]["neural-linear"] + 5 + np.arange(8) / 8
-    found = {claim: verdict for claim, *_, verdict in verdicts.claims(rewards)}
-    assert found["both-priors > neural-linear"] == ("not supported, on 0 of the paper's 1 "
-                                                    "and on 1 more")
-    assert found["both-priors > linear"] == "supported, on 1 of the paper's 1 and on 1 more"
-    assert verdicts.holds({"a"}, {"a", "b"}) == "in part, on 1 of the paper's 2 and on 0 more"
-    assert verdicts.holds({"a"}, set()).startswith("not claimed")
+    found = {pair: experiments.found_in(*pair, sets)
+             for pair, sets in experiments.gains(experiments.TABLE, rewards)}
+    assert found["both-priors", "neural-linear"] == (
+        "not supported: on 0 of the 1 data sets where the paper has it, and on 1 other; "
+        "loses on 1 of 2")
+    assert found["both-priors", "linear"].startswith("supported: on 1 of the 1 data sets")
+    assert experiments.found_in("carried", "no-prior", {"adult": (None, "supported")}) == (
+        "gains on 1 of 1 data sets, loses on 0")
 
 
-def test_verdicts():
-    assert text.verdict(2.1, 1.0) == "supported" and text.verdict(1.9, 1.0) == "unclear"
-    assert text.verdict(-2.1, 1.0) == "not supported" and text.verdict(-1.9, 1.0) == "unclear"
-    assert text.verdict(-0.5, np.inf) == "unclear"
-    assert text.verdict(-0.5, 0.1, bound=-1.0) == "supported"
+def test_scores_are_normalized_and_ranked():
+    """no-prior scores 0.75 of what is possible, beaten by full memory in every run."""
+    told = experiments.summary_text(made_up(**MEANS))
+    score, low, high, beats = re.search(
+        r"no-prior +([\d.]+) +([\d.]+) to ([\d.]+) +(\d+)% ", told).groups()
+    assert float(low) <= float(score) <= float(high) and abs(float(score) - 0.75) < 0.03
+    assert int(beats) == 0 and re.search(r"recommended .* 100% +100% to 100%", told)
+
+
+def test_claims_have_slack_and_the_papers_number():
+    x = 100 + np.arange(6.0)
+    claims = [report.Claim("a", x, x + 1, 0.02, -1.5), report.Claim("b", x, x + 5 + x / 1e3)]
+    told = report.claims_text("claims", claims)
+    assert re.search(r"a +-1\.0 ± 0\.0 +-1\.5 +supported", told)
+    assert re.search(r"b +-5\.\d ± 0\.0 +not supported", told)
+
+
+def forgetting_lines(**regret):
+    """Lines of three runs with this regret per step."""
+    return [{"dataset": "statlog", "algorithm": name.replace("_", "-"), "run": k, "steps": 2000,
+             "reward": 2000 - x.sum(), "regret": (x * (1 + k / 10)).tolist(), "explored": 0.1}
+            for name, x in regret.items() for k in range(3)]
 
 
 def test_peaks_after_retraining_are_seen():
-    """Regret 0.1 a step, 0.2 in the 50 steps after each retraining: a ratio of 2. Of the steps
-    before the first retraining, where all are bad, nothing is counted."""
-    flat = np.full((3, 1000), 0.1)
-    flat[:, :200] = 1.0
+    """Regret 0.1 per step, 0.2 in the 50 steps after each retraining: a ratio of 2. Of the steps
+    around the first retraining, where all are bad, nothing is counted."""
+    L = nlts.Config.L
+    flat = np.full(5 * L, 0.1)
+    flat[:2 * L - 100] = 1.0
     peaks = flat.copy()
-    for start in (200, 400, 600, 800):
-        peaks[:, start:start + 50] = 0.2
-    found = verdicts.forgetting({"carried": flat, "no-prior": peaks}, 200)
-    assert re.search(r"carried: after / before +<= 1.0 +1\.00 +met", found)
-    assert re.search(r"no-prior: after / before +> 1.25 +2\.00 +met", found)
-    worse = verdicts.forgetting({"carried": peaks, "no-prior": flat}, 200)
-    assert worse.count("NOT met") == 2
+    for start in range(2 * L, 5 * L, L):
+        peaks[start:start + 50] = 0.2
+    told = experiments.tell_forgetting(forgetting_lines(carried=flat, no_prior=peaks))
+    assert re.search(r"carried .* 1\.00 ± 0\.00\n", told)
+    assert re.search(r"no-prior .* 2\.00 ± 0\.00\n", told)
 
 
 def test_amazon_compares_with_the_best_epsilon():
-    rng = np.random.default_rng(0)
-    rewards = {name: 1000 + mean + rng.normal(size=5) for name, mean in
-               (("ε=0.1", 0), ("ε=0.2", 50), ("neural-linear", 80), ("both-priors", 20))}
-    found = verdicts.amazon(rewards, 5000, np.array([0, 4, 4, 1]))
-    assert "the best ε: ε=0.2" in found
-    assert re.search(r"both-priors > best ε +-\d.* \+180\.0 +not supported", found)
-    assert re.search(r"as good as neural-linear \(2%\) +-\d.* -11\.7 +not supported", found)
-    assert "earns about 2500" in found
+    rng, lines = np.random.default_rng(0), []
+    for algorithm, variant, mean in (("ε-greedy", "ε = 0.01", 0), ("ε-greedy", "ε = 0.1", 50),
+                                     ("neural-linear", "", 80), ("both-priors", "", 20)):
+        lines += [{"dataset": "amazon", "algorithm": algorithm, "variant": variant, "run": k,
+                   "steps": 5000, "best_arm": 2500, "explored": 0.1,
+                   "reward": 1000 + mean + rng.normal()} for k in range(5)]
+    told = experiments.tell_amazon(lines)
+    assert "the best ε of those played: ε = 0.1" in told and "earns 2500" in told
+    assert re.search(r"both-priors > best ε +-\d.* \+180\.0 +not supported", told)
+    assert re.search(r"as good as neural-linear \(2%\) +-\d.* -11\.7 +not supported", told)
 
 
-@pytest.mark.parametrize("power", [0.5, 1.0, 2.0])
-def test_growth_finds_the_power_and_its_error(power):
-    rng, x = np.random.default_rng(0), np.geomspace(1, 1000, 200)
-    assert text.growth(x, 3 * x ** power) == pytest.approx((power, 0), abs=1e-9)
-    p, e = text.growth(x, 3 * x ** power * np.exp(0.1 * rng.normal(size=200)))
-    assert abs(p - power) < 4 * e
-    assert e == pytest.approx(0.1 / np.sqrt(200) / np.log(x).std(), rel=0.3)
-    kink = np.where(x < 30, 30.0, x) ** power
-    assert text.growth(x, kink, least=30)[0] == pytest.approx(power)
-    assert text.growth(x, kink, most=29)[0] == pytest.approx(0, abs=1e-9)
+def test_the_wheel_stands_beside_the_papers():
+    lines = [{"dataset": "wheel", "algorithm": name, "variant": variant, "delta": delta, "run": k,
+              "steps": 4000, "reward": 700.0 + k + (100 if variant else 0), "explored": 0.1}
+             for delta in (0.5, 0.3) for name, variant in (("linear", ""), ("both-priors", ""),
+                                                           ("both-priors", "b⁰ = 0.6"))
+             for k in range(3)]
+    told = experiments.tell_wheel(lines)
+    assert "always playing the safe arm earns 800" in told
+    assert re.search(r"in the paper +737\.44 ± 3\.04 +899\.72 ± 12\.79\n", told)
+    assert re.search(r"δ = 0\.5: both-priors > linear +\+0\.0 ± 0\.0 +\+162\.3 +unclear", told)
+    assert re.search(r"δ = 0\.3: both-priors, b⁰ = 0\.6 > linear +\+100\.0 .* +supported", told)
 
 
 # Pictures -----------------------------------------------------------------------------------------
@@ -285,9 +378,12 @@ def test_every_algorithm_has_a_style_of_its_own():
 
 
 def test_kinds_are_drawn_for_each_data_set():
-    figure = drawings.kinds(verdicts.by_dataset(made_up(**MEANS)))
+    labels = {name: recipe.label for name, recipe in RECIPES.items()}
+    figure = report.draw_kinds(rewards_of(**MEANS), labels, "Kinds")
     left, right = figure.axes
-    assert [tick.get_text() for tick in left.get_yticklabels()] == ["Statlog", "Adult"]
+    names = [tick.get_text() for tick in left.get_yticklabels()]
+    assert [name.split()[0] for name in names] == ["Statlog", "Adult"]
+    assert re.search(r"\(\+(19|20)\d\)", names[0])    # how small a denominator is
     assert len(left.patches) == 4 and len(right.containers) == 2
 
 
@@ -295,14 +391,14 @@ def test_kinds_are_drawn_for_each_data_set():
 
 def test_the_sanity_check_can_fail(monkeypatch):
     """Planted: the posterior that is carried over still contains the buffer, which counts twice."""
-    assert np.max(sanity.prior_errors(np.random.default_rng(0), 8, 16, 0.0)[0]) < 1e-10
+    assert np.max(experiments.prior_errors(np.random.default_rng(0), 8, 16, 0.0)[0]) < 1e-10
     monkeypatch.setattr(nlts.BayesianLinearRegression, "without", lambda arm, E, r: arm)
-    assert np.min(sanity.prior_errors(np.random.default_rng(0), 8, 16, 0.0)[0]) > 1e-3
+    assert np.min(experiments.prior_errors(np.random.default_rng(0), 8, 16, 0.0)[0]) > 1e-3
 
 
 def test_prior_errors_vanish_where_the_assumptions_hold_and_grow_where_not():
     def errors(n, eps):
-        return np.mean([sanity.prior_errors(np.random.default_rng(k), 8, n, eps)
+        return np.mean([experiments.prior_errors(np.random.default_rng(k), 8, n, eps)
                         for k in range(5)], axis=0)
 
     exact, few, bent, strongly = errors(16, 0.0), errors(4, 0.0), errors(40, 0.1), errors(40, 1.0)
@@ -310,39 +406,28 @@ def test_prior_errors_vanish_where_the_assumptions_hold_and_grow_where_not():
     assert few[0].min() > 1e-3 and (bent[0] < strongly[0]).all()
 
 
-def test_sanity_command(tmp_path, capsys):
-    run("sanity", tmp_path, "--quick", "--runs", 1)
-    out = capsys.readouterr().out
-    assert "Appendix C, the analytical prior is exact: supported" in out
-    for name, found in (("analytical", "exact"), ("likelihood matching", "not exact")):
-        assert re.search(rf"{name} +\d\S+e-\d+ +\d\S+e-\d+ +{found}\n", out)
-    assert (tmp_path / "sanity.png").read_bytes()[:4] == PNG
-
-
 # Pages --------------------------------------------------------------------------------------------
 
 def test_blocks_are_filled_from_their_files(tmp_path):
-    (tmp_path / "a.txt").write_text("1 2\n")
-    (tmp_path / "b.md").write_text("| x |\n")
+    (tmp_path / "a.txt").write_text("1 ± 2\n", encoding="utf-8")
+    (tmp_path / "b.md").write_text("| x |\n", encoding="utf-8")
     page = tmp_path / "README.md"
     page.write_text("x\n<!-- a.txt -->\ntyped by hand\n<!-- end -->\n<!-- b.md -->\n<!-- end -->\n"
-                    "<!-- gone.txt -->\nstays\n<!-- end -->\n")
+                    "<!-- gone.txt -->\nstays\n<!-- end -->\n", encoding="utf-8")
     assert pages.filled(page) == (
-        "x\n<!-- a.txt -->\n```\n1 2\n```\n<!-- end -->\n<!-- b.md -->\n| x |\n<!-- end -->\n"
+        "x\n<!-- a.txt -->\n```\n1 ± 2\n```\n<!-- end -->\n<!-- b.md -->\n| x |\n<!-- end -->\n"
         "<!-- gone.txt -->\nstays\n<!-- end -->\n")
 
 
-def test_the_summary_has_the_papers_number_and_the_claims():
-    summary = pages.summary(verdicts.by_dataset(made_up(**MEANS)))
+def test_the_summary_has_the_papers_number():
+    summary = pages.table_pages(made_up(**MEANS))["summary.md"]
     row = next(line for line in summary.splitlines() if line.startswith("| Statlog"))
-    assert "4825 ± 305" in row and row.count("|") == 7
-    assert "- both-priors > neural-linear: not supported, on 0 of the paper's 1 " in summary
+    assert "4825 ± 305" in row and row.count("|") == 8
 
 
 @pytest.mark.parametrize("page", ["README.md", "figures/README.md"])
 def test_the_pages_hold_what_the_results_files_say(page):
     """`python experiments.py results` would change nothing: no number is typed by hand."""
     path = HERE / page
-    assert pages.filled(path) == path.read_text()
-    blocks = pages.BLOCK.findall(path.read_text())
-    assert blocks and all((path.parent / block).exists() for block in blocks)
+    assert pages.filled(path) == path.read_text(encoding="utf-8")
+    assert pages.BLOCK.findall(path.read_text(encoding="utf-8"))

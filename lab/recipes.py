@@ -1,12 +1,15 @@
 """What each algorithm is, as data: a recipe names the arguments of an agent of nlts.py."""
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
-import beyond
 import nlts
+import nlts_beyond
 from lab import fast, references
 
-MEMORY = 100                                          # buffered tuples an arm: Sec. 4
+MEMORY = 100                                          # buffered tuples per arm: Sec. 4
+RECOMMENDED = {"L": 100, "P": 200, "initial_pulls": 3}
+WHEEL_PHASES = {"L": 200, "P": 400}                   # the authors' code
 
 
 @dataclass(frozen=True)
@@ -21,28 +24,36 @@ class Recipe:
     train: Callable | None = None                     # as nlts.train; None: the same, faster
 
 
-def limited(label, prior, **more):
+def limited(label, prior, hyper=None, **arguments):
     """A recipe of limited memory with this prior."""
-    return Recipe(label, arguments={"prior": prior}, **more)
+    return Recipe(label, arguments={"prior": prior} | arguments, hyper=hyper or {})
 
 
-RECIPES = {  # the paper's five in its order, then ours
+papers_prior = partial(nlts.likelihood_matching, match=fast.match_covariance)   # the same, faster
+
+RECIPES = {  # the paper's five in its order, then ours, then two to compare with
     "linear": Recipe("Linear", nlts.LinearTS, False),
     "neural-linear": Recipe("Neural-linear, full memory", limited=False),
-    "both-priors": limited("Limited memory, both priors (the paper's)", nlts.likelihood_matching),
+    "both-priors": limited("Limited memory, both priors (the paper's)", papers_prior),
     "mu-prior": limited("Limited memory, μ prior", nlts.mean_prior),
     "no-prior": limited("Limited memory, no prior", nlts.no_prior),
-    "carried": limited("Limited memory, carried prior (ours)", beyond.carried_prior),
-    "perfect-prior": Recipe("Perfect prior (our reference)", references.perfect_prior),
+    "carried": limited("Limited memory, carried prior (ours)", nlts_beyond.carried_prior),
+    "recommended": limited("Recommended: carried prior, pooled noise, learns more often",
+                           nlts_beyond.carried_prior, RECOMMENDED, noise=nlts_beyond.pooled_noise),
+    "greedy": Recipe("Greedy network, limited memory", nlts.EpsilonGreedy, True,
+                     {"epsilon": 0.0, "prior": nlts.no_prior}, RECOMMENDED),   # it asks no prior
+    "perfect-prior": Recipe("Perfect prior (an oracle)", references.perfect_prior),
 }
 ALGORITHMS = tuple(RECIPES)
-for epsilon in (0.1, 0.2, 0.3):                       # of Amazon reviews only
-    RECIPES[f"ε={epsilon}"] = Recipe(f"ε-greedy, ε = {epsilon}", nlts.EpsilonGreedy, False,
-                                     {"epsilon": epsilon})
+
+
+def epsilon_greedy(epsilon):
+    """The paper's baseline for text: full memory, and with probability epsilon any arm."""
+    return Recipe(f"ε-greedy, ε = {epsilon}", nlts.EpsilonGreedy, False, {"epsilon": epsilon})
 
 
 def make_agent(recipe, problem, memory, hyper, seed):
-    """The agent of a recipe for a problem. memory: tuples an arm; hyper: changes of nlts.Config."""
+    """The agent of a recipe for a problem. memory: tuples per arm; hyper: all of nlts.Config."""
     if recipe.agent is nlts.LinearTS:
         return nlts.LinearTS(problem.dim, problem.n_arms, seed=seed, **recipe.arguments, **hyper)
     if problem.vocabulary is None:

@@ -1,0 +1,1 @@
+"""Our own studies: each measures, tells and draws, as the commands of experiments.py do."""
