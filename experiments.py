@@ -31,7 +31,9 @@ from studies import (
     drift,
     exploration,
     matching,
+    peers,
     picture,
+    released,
     speed,
 )
 
@@ -526,6 +528,17 @@ COMMANDS = {
         full={"runs": 5, "steps": 5000, "datasets": ablation.SETS,
               "algorithms": tuple(ablation.METHODS)},
         quick={"runs": 2, "steps": 1000, "datasets": ("statlog",)}),
+    "released": Command(
+        "why the paper's numbers differ: the table as the released program plays it", 75,
+        released.measure, released.tell, released.draw,
+        full={"runs": 10, "steps": 5000, "datasets": tuple(paper.TABLE),
+              "algorithms": paper.ALGORITHMS},
+        quick={"runs": 2, "steps": 900, "datasets": ("statlog", "mushroom")}),
+    "peers": Command(
+        "ours beside LiM2, NeuralTS and a greedy network", 35,
+        peers.measure, peers.tell, peers.draw,
+        full={"runs": 5, "steps": 5000, "datasets": peers.SETS, "algorithms": tuple(peers.PEERS)},
+        quick={"runs": 2, "steps": 400, "datasets": ("statlog", "wheel")}),
     "complexity": Command(
         "Sec. 3.1 measured", 2, complexity.measure, complexity.tell,
         full={"runs": 3, "steps": 8000}, quick={"runs": 1, "steps": 2000}, least={"steps": 1000},
