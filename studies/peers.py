@@ -117,15 +117,18 @@ class NeuralTS:
         weights = nlts.last_layer_weights(self.network)
         return weights @ phi, phi ** 2, weights ** 2 * (phi > 0)
 
+    def estimate(self, context):
+        """Mean and standard deviation of each arm's reward, (N,) both."""
+        D, by_weights, by_inputs = self.gradients(context)
+        inner = 1 / self.U_bias + (1 / self.U_input) @ context ** 2          # (g,)
+        total = (by_weights / self.U_weights + by_inputs * inner).sum(1)     # g'U⁻¹g of each arm
+        return D, self.nu * np.sqrt(self.config.lam * total / len(inner))
+
     def act(self, context):
         """The arm to play in this context."""
         if self.n.min() < self.config.initial_pulls:
             return int(np.argmin(self.n))
-        D, by_weights, by_inputs = self.gradients(context)
-        inner = 1 / self.U_bias + (1 / self.U_input) @ context ** 2          # (g,)
-        total = (by_weights / self.U_weights + by_inputs * inner).sum(1)     # g'U⁻¹g of each arm
-        sd = self.nu * np.sqrt(self.config.lam * total / len(inner))
-        return int(np.argmax(self.rng.normal(D, sd)))
+        return int(np.argmax(self.rng.normal(*self.estimate(context))))
 
     def update(self, context, arm, reward):
         """Observe the reward that the arm paid in this context; every L steps, learn."""
