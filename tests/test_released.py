@@ -1,4 +1,7 @@
 """The released program's peculiarities: each switch does what it says, and no switch nothing."""
+import types
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -8,7 +11,7 @@ import experiments
 import nlts
 from lab import options, runs
 from studies import released
-from studies.released import AS_RELEASED, PRIORS, SWITCHES, Agent, first_network
+from studies.released import AS_RELEASED, PRIORS, SWITCHES, first_network
 
 STEPS, DIM, N_ARMS, MEMORY = 130, 6, 3, 24
 HYPER = {"L": 25, "P": 12, "batch": 16}
@@ -27,13 +30,12 @@ def played(agent, steps=STEPS):
     return chosen
 
 
-def made(method, switches=(), **more):
-    """A small agent."""
-    network = first_network(DIM, N_ARMS, seed=3, switches=switches)
-    if method == "neural-linear":
-        return Agent(network, N_ARMS, switches=switches, seed=5, **HYPER, **more)
-    return Agent(network, N_ARMS, MEMORY, PRIORS[method], switches=switches, seed=5,
-                 **HYPER | more)
+def made(method, switches=(), module=released, **more):
+    """A small agent; of another module, where a bug is planted in it."""
+    network = module.first_network(DIM, N_ARMS, seed=3, switches=switches)
+    if method != "neural-linear":
+        more |= {"memory": MEMORY, "prior": PRIORS[method]}
+    return module.Agent(network, N_ARMS, switches=switches, seed=5, **HYPER | more)
 
 
 @pytest.mark.parametrize("method", ["neural-linear", *PRIORS])
@@ -79,9 +81,9 @@ def test_the_other_switches_are_of_recipes_and_problems():
     assert set(AS_RELEASED) == set(SWITCHES) - {"one draw", "constant"}
 
 
-def phase(method, switches, steps=75):
+def phase(method, switches, module=released, steps=75):
     """An agent after its third phase, the arm that triggered it, and what was shown before."""
-    agent, rng = made(method, switches), np.random.default_rng(2)
+    agent, rng = made(method, switches, module), np.random.default_rng(2)
     for _ in range(steps):
         context = rng.normal(size=DIM)
         arm, shown = agent.act(context), agent.shown.copy()
@@ -89,8 +91,8 @@ def phase(method, switches, steps=75):
     return agent, arm, shown
 
 
-def test_r2_books_what_was_forgotten_as_noise():
-    agent, _, _ = phase("both-priors", ("r2",))
+def test_r2_books_what_was_forgotten_as_noise(module=released):
+    agent, _, _ = phase("both-priors", ("r2",), module)
     for i, arm in enumerate(agent.posteriors):
         printed = (agent.R2[i] + arm.mu0 @ arm.Phi0 @ arm.mu0
                    - arm.mu_hat @ arm.precision @ arm.mu_hat) / 2
@@ -98,7 +100,7 @@ def test_r2_books_what_was_forgotten_as_noise():
 
 
 @pytest.mark.parametrize("switches", [(), ("twice",), ("new s²",), ("twice", "new s²")])
-def test_what_is_matched(switches):
+def test_what_is_matched(switches, module=released):
     """s² is that of the forgotten tuples under the old features, or of all, or of the new ones."""
     seen, moved = [], []
 
@@ -112,7 +114,7 @@ def test_what_is_matched(switches):
         nlts.train(network, buffer, config, rng)
         moved.append((old, posteriors))
 
-    agent = made("both-priors", switches, match=spy, train=train)
+    agent = made("both-priors", switches, module, match=spy, train=train)
     played(agent, 50)
     old_network = nlts.MLP(DIM, N_ARMS)
     old_network.load_state_dict(moved[-1][0])
@@ -129,8 +131,8 @@ def test_what_is_matched(switches):
 
 
 @pytest.mark.parametrize("method", ["neural-linear", *PRIORS])
-def test_stale_arms_show_what_they_were(method):
-    agent, arm, shown = phase(method, ("stale",))
+def test_stale_arms_show_what_they_were(method, module=released):
+    agent, arm, shown = phase(method, ("stale",), module)
     for i in range(N_ARMS):
         now, posterior = agent.shown[i], agent.posteriors[i]
         if i == arm:
@@ -144,31 +146,41 @@ def test_stale_arms_show_what_they_were(method):
         cov = np.linalg.inv(agent.shown[arm].precision)
         new = agent.posteriors[arm]
         assert agent.shown[arm].mu_hat == pytest.approx(cov @ (new.Phi0 @ new.mu0 + new.f))
-    context = np.ones(DIM)
-    agent.update(context, arm, 1.0)
+    agent.update(np.ones(DIM), arm, 1.0)
     assert agent.shown[arm] is agent.posteriors[arm]
 
 
-def test_shallow_keeps_what_had_been_learned_by_the_first_phase():
-    agent = made("no-prior", ("shallow",))
-    played(agent, 24)
+def test_what_is_shown_is_sampled_from(module=released):
+    agent, _, _ = phase("no-prior", ("stale",), module)
+    context = np.ones(DIM)
+    phi = agent.features(context[None])[0]
+    for best in range(N_ARMS):
+        sure = 1e9 * np.eye(len(phi))
+        agent.shown = [nlts.BayesianLinearRegression(sure, (i == best) * phi, 6, 6, 5)
+                       for i in range(N_ARMS)]
+        assert agent.act(context) == best
+
+
+def test_shallow_keeps_what_had_been_learned_by_the_first_phase(module=released):
+    agent = made("no-prior", ("shallow", "stale"), module)
+    played(agent, 24)                                 # one step before the first phase
     before = [arm.precision for arm in agent.posteriors]
-    first = made("no-prior", ("shallow", "stale"))
-    played(first, 75)
-    for Phi, arm in zip(before, first.posteriors, strict=True):
+    later = made("no-prior", ("shallow", "stale"), module)
+    played(later, 75)
+    for Phi, arm in zip(before, later.posteriors, strict=True):
         assert arm.Phi0 == pytest.approx(Phi)
         assert np.array_equal(arm.mu0, np.zeros(len(arm.mu0)))
 
 
-def test_the_output_bias_overwrites_or_belongs_to_the_constant():
-    agent = made("mu-prior", ("bias",))
+def test_the_output_bias_overwrites_or_belongs_to_the_constant(module=released):
+    agent = made("mu-prior", ("bias",), module)
     played(agent, 60)
     bias = agent.network.output_bias.detach().numpy()
     weights = nlts.last_layer_weights(agent.network)
     assert (bias != 0).all()
     for i, arm in enumerate(agent.posteriors):
         assert arm.mu0.tolist() == [*weights[i, :-1], bias[i]]
-    agent = made("mu-prior", ("constant",))
+    agent = made("mu-prior", ("constant",), module)
     played(agent, 60)
     bias = agent.network.output_bias.detach().numpy()
     weights = nlts.last_layer_weights(agent.network)
@@ -178,8 +190,8 @@ def test_the_output_bias_overwrites_or_belongs_to_the_constant():
     assert agent.features(np.ones((1, DIM))) @ agent.last_layer().T == pytest.approx(D)
 
 
-def test_an_arm_without_tuples_is_certain():
-    agent = made("both-priors", ("empty",), initial_pulls=0)
+def test_an_arm_without_tuples_is_certain(module=released):
+    agent = made("both-priors", ("empty",), module, initial_pulls=0)
     rng = np.random.default_rng(0)
     for _ in range(25):
         agent.update(rng.normal(size=DIM), int(rng.integers(2)), rng.normal())
@@ -208,9 +220,9 @@ def test_gradients_are_torch_s(kind):
         assert mine == pytest.approx(theirs.numpy())
 
 
-def test_rmsprop_is_never_restarted_and_clips():
+def test_rmsprop_is_never_restarted_and_clips(module=released):
     """One tuple with a huge reward: the whole gradient is scaled to a norm of 5."""
-    network, optimizer = nlts.MLP(DIM, N_ARMS, seed=1), released.RMSProp()
+    network, optimizer = nlts.MLP(DIM, N_ARMS, seed=1), module.RMSProp()
     config, rng, buffer = nlts.Config(P=1, batch=1), np.random.default_rng(0), nlts.ReplayBuffer()
     buffer.add(np.ones(DIM), 0, 1e6)
     squares = [np.ones(p.shape) for p in network.parameters()]
@@ -257,6 +269,52 @@ def test_scania_s_labels_are_in_the_order_of_the_file(monkeypatch):
     order = np.lexsort(problem.contexts.T)
     assert problem.contexts[order] == pytest.approx(expected)
     assert not np.allclose(problem.contexts, expected)
+
+
+# Planted bugs -------------------------------------------------------------------------------------
+
+BUGS = {  # name: the line, the line with the bug, the check that must fail
+    "what was forgotten is not booked": (
+        "max(self.R2[i] - r @ r, 0) / 2", "0", test_r2_books_what_was_forgotten_as_noise),
+    "twice in any case": (
+        'old = shown if "twice" in self.switches else forgotten', "old = shown",
+        lambda module: test_what_is_matched((), module)),
+    "old features in any case": (
+        'rows = E_new if "new s²" in self.switches else E_old', "rows = E_old",
+        lambda module: test_what_is_matched(("new s²",), module)),
+    "a fresh mean": (
+        "mu = old.mu_hat", "mu = new.mu_hat",
+        lambda module: test_stale_arms_show_what_they_were("no-prior", module)),
+    "the matched covariance is not shown": (
+        "precision = new.Phi0 if self.matched else old.precision", "precision = old.precision",
+        lambda module: test_stale_arms_show_what_they_were("both-priors", module)),
+    "sampled from what is not shown": (
+        "for i, arm in enumerate(self.shown)]", "for i, arm in enumerate(self.posteriors)]",
+        test_what_is_shown_is_sampled_from),
+    "the last phase's precision": (
+        "if self.first_learned is None:", "if True:",
+        test_shallow_keeps_what_had_been_learned_by_the_first_phase),
+    "the output bias is added": (
+        "weights[:, -1] = self.network", "weights[:, -1] += self.network",
+        test_the_output_bias_overwrites_or_belongs_to_the_constant),
+    "a certain arm is an ignorant one": (
+        "nothing = np.eye(len(priors[0][1])) / TINY", "nothing = np.eye(len(priors[0][1])) * TINY",
+        test_an_arm_without_tuples_is_certain),
+    "the step size is restarted": (
+        "lr = 0.1 / (1 + self.decay * self.steps)", "lr = 0.1",
+        test_rmsprop_is_never_restarted_and_clips),
+}
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_a_planted_bug_is_noticed(name):
+    line, bug, check = BUGS[name]
+    source = Path(released.__file__).read_text()
+    assert source.count(line) == 1
+    module = types.ModuleType("studies.released")
+    exec(compile(source.replace(line, bug), name, "exec"), vars(module))
+    with pytest.raises(AssertionError):
+        check(module)
 
 
 # The study ----------------------------------------------------------------------------------------
