@@ -533,7 +533,7 @@ COMMANDS = {
         released.measure, released.tell, released.draw,
         full={"runs": 10, "steps": 5000, "datasets": tuple(paper.TABLE),
               "algorithms": paper.ALGORITHMS},
-        quick={"runs": 2, "steps": 900, "datasets": ("statlog", "mushroom")}),
+        quick={"runs": 2, "steps": 450, "datasets": ("mushroom",)}),
     "peers": Command(
         "ours beside LiM2, NeuralTS and a greedy network", 35,
         peers.measure, peers.tell, peers.draw,
