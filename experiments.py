@@ -18,6 +18,7 @@ from scipy.linalg import expm
 import datasets
 import nlts
 import nlts_beyond
+from docs import film
 from lab import pages, paper, report, statistics
 from lab.options import Command, listing, parse
 from lab.recipes import ALGORITHMS, RECIPES, WHEEL_PHASES, epsilon_greedy, papers_prior
@@ -553,6 +554,8 @@ COMMANDS = {
     "picture": Command(
         "the picture of README.md, on ten seeds", 1, picture.measure, picture.tell, picture.draw,
         full={"runs": 10}, quick={"runs": 2}, again=("fresh",)),
+    "film": Command("docs/forgetting.html: ten learning phases, with a slider", 3, film.command,
+                    again=("fresh",)),
     "results": Command("figures/README.md and the numbers in README.md", 0, pages.fill,
                        again=()),
 }

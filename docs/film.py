@@ -1,11 +1,10 @@
 """docs/forgetting.html: one arm's uncertainty through ten learning phases, and a bandit's regret.
 
-`python -m docs.film` builds it from docs/forgetting.in.html, a Jinja template, and docs/film.js,
-which only draws. docs/phases.py computes every number, with nlts.py and our prior.
+`python experiments.py film` builds it from docs/forgetting.in.html, a Jinja template, and
+docs/film.js, which only draws. docs/phases.py computes every number, with nlts.py and our prior.
 """
 import ast
 import base64
-import hashlib
 import inspect
 import io
 import json
@@ -20,6 +19,7 @@ import nlts_beyond
 from docs import phases
 from docs.phases import EDGE, EVERY, GRID, LEVELS, PANELS, PHASES, PRIORS, SIDE, decoded
 from lab import fast
+from lab.digest import plain, short
 
 DOCS = Path(__file__).parent
 PAGE, STILL = DOCS / "forgetting.html", DOCS.parent / "figures" / "film.png"
@@ -135,25 +135,8 @@ def program():
 
 
 def digest(sources):
-    """Sixteen digits that name syntax trees, without comments and docstrings."""
-    trees = [plain(ast.parse(source)) for source in sources]
-    return hashlib.sha256(json.dumps(trees).encode()).hexdigest()[:16]
-
-
-def plain(node):
-    """A syntax tree as nested lists, without docstrings, the same in every version of Python."""
-    if isinstance(node, list):
-        return [plain(part) for part in node if not is_docstring(part)]
-    if not isinstance(node, ast.AST):
-        return repr(node)
-    fields = [(name, value) for name, value in ast.iter_fields(node) if value not in (None, [])]
-    return [type(node).__name__, *([name, plain(value)] for name, value in fields)]
-
-
-def is_docstring(node):
-    """Whether a statement is a text and nothing else."""
-    return (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-            and isinstance(node.value.value, str))
+    """A name of syntax trees, without comments and docstrings."""
+    return short([plain(ast.parse(source)) for source in sources])
 
 
 def stored(text):
@@ -186,8 +169,11 @@ def film(page=PAGE, png=STILL, seed=0, fresh=False):
     text = render(numbers, picture)
     Path(png).write_bytes(picture)
     Path(page).write_text(text, encoding="utf-8")
-    return f"{page}: {len(text.encode()) / 1000:.0f} kB"
+    print(f"{page}: {len(text.encode()) / 1000:.0f} kB")
 
 
-if __name__ == "__main__":
-    print(film())
+def command(o):
+    """`python experiments.py film`: into a folder of one's own, or with --out figures for all."""
+    o.out.mkdir(parents=True, exist_ok=True)
+    shared = o.out.resolve() == STILL.parent
+    film(PAGE if shared else o.out / PAGE.name, o.out / STILL.name, o.seed, o.fresh)

@@ -28,7 +28,7 @@ def numbers(text):
 
 def test_the_page_is_of_the_program_as_it_is(text):
     numbers, program = film.stored(text)
-    advice = "docs/forgetting.html is of another program: python -m docs.film"
+    advice = "docs/forgetting.html is of another program: python experiments.py film --out figures"
     assert program == film.program(), advice
     png = base64.b64decode(re.search(r'src="data:image/png;base64,([^"]*)"', text)[1])
     assert film.render(numbers, png) == text, advice
