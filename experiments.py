@@ -526,7 +526,7 @@ COMMANDS = {
         least={"steps": 3 * L}),
     "ablation": Command(
         "ours: what each open choice is worth", 60, ablation.measure, ablation.tell,
-        full={"runs": 5, "steps": 5000, "datasets": ablation.SETS,
+        pages=ablation.pages, full={"runs": 5, "steps": 5000, "datasets": ablation.SETS,
               "algorithms": tuple(ablation.METHODS)},
         quick={"runs": 2, "steps": 1000, "datasets": ("statlog",)}),
     "released": Command(

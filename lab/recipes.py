@@ -22,6 +22,7 @@ class Recipe:
     hyper: dict = field(default_factory=dict)         # changes of nlts.Config
     network: Callable | None = None                   # network(dim, n_arms, seed=)
     train: Callable | None = None                     # as nlts.train; None: the same, faster
+    intercept: bool = True                            # LinearTS: a constant feature
 
 
 def limited(label, prior, hyper=None, **arguments):

@@ -88,7 +88,8 @@ def settings(task):
         key["csv"] = hashlib.sha256(Path(task.csv).read_bytes()).hexdigest()
     recipe = task.recipe
     key["recipe"] = [described(part) for part in (recipe.agent, recipe.limited, recipe.network,
-                                                  recipe.train, recipe.arguments)]
+                                                  recipe.train, recipe.arguments,
+                                                  recipe.intercept)]
     return hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:12]
 
 
@@ -133,13 +134,18 @@ def make_problem(task):
 
 
 def make_run(task):
-    """Problem and agent of a run; LinearTS gets an intercept."""
+    """Problem and agent of a run; LinearTS gets an intercept, if its recipe says so."""
     problem = make_problem(task)
-    if task.recipe.agent is nlts.LinearTS:
+    if has_intercept(task.recipe):
         contexts = np.hstack([problem.contexts, np.ones((len(problem), 1))])
         problem = replace(problem, contexts=contexts)
     agent = recipes.make_agent(task.recipe, problem, task.memory, task.hyper, run_seed(task))
     return problem, agent
+
+
+def has_intercept(recipe):
+    """Whether contexts get a constant feature."""
+    return recipe.agent is nlts.LinearTS and recipe.intercept
 
 
 def play(problem, agent, watch=None):
@@ -194,7 +200,7 @@ def run_task(task, watch=None):
 
     earned = play(problem, agent, watches)
     line = named(task) | {
-        "arms": problem.n_arms, "dim": problem.dim - isinstance(agent, nlts.LinearTS),
+        "arms": problem.n_arms, "dim": problem.dim - has_intercept(task.recipe),
         "reward": rounded(earned.sum()), "optimal": rounded(problem.optimal.sum()),
         "uniform": rounded(problem.rewards.mean(1).sum()),           # any arm at random
         "best_arm": rounded(problem.rewards.sum(0).max()),           # one arm, always

@@ -1,7 +1,7 @@
 """What each choice is worth that the paper leaves open, or that we read differently.
 
-The paper's method and ours, each with one thing changed; and, as a control of the optimizer, no
-prior at all.
+The paper's method and ours, each with one thing changed; as a control of the optimizer, no prior at
+all; and a linear bandit without a constant feature.
 """
 from dataclasses import replace
 from functools import partial
@@ -12,12 +12,15 @@ import nlts
 import nlts_beyond
 from lab import fast
 from lab.recipes import RECIPES
-from lab.report import mean_sd, name_of, plus_minus, runs_of, text_table
+from lab.report import markdown_table, mean_sd, name_of, plus_minus, runs_of, text_table
 from lab.runs import execute, make_task
 from lab.statistics import LEVEL, grouped, holm, p_value, paired
+from studies.released import RMSProp, first_network
 
 SETS = "statlog", "mushroom", "adult", "epileptic", "census"
-METHODS = {"both-priors": "the paper's method", "carried": "ours", "no-prior": "no prior"}
+METHODS = {"both-priors": "the paper's method", "carried": "ours", "no-prior": "no prior",
+           "linear": "linear"}
+WIDE = partial(first_network, switches=("wide",))     # the authors' first weights: within 0.3
 
 
 # Other priors -------------------------------------------------------------------------------------
@@ -70,45 +73,9 @@ def noise_kept_agent(*arguments, **options):
     return nlts.NeuralLinearTS(*arguments, noise=NoiseKept(), **options)
 
 
-class AuthorsTraining:
-    """The authors' RMSProp, through all phases, with a step size of 0.1 / (1 + steps / 2).
-
-    Gradients have a norm of at most 5 and, as in TensorFlow, mean squares start at 1.
-    """
-
-    def __init__(self):
-        self.steps, self.squares = 0, None
-
-    def __call__(self, network, buffer, config, rng):
-        """As nlts.train."""
-        parameters = list(network.parameters())
-        if self.squares is None:
-            self.squares = [torch.ones_like(p) for p in parameters]
-        contexts, arms, rewards = map(torch.as_tensor, buffer.arrays())
-        for _ in range(config.P):
-            rows = torch.as_tensor(rng.integers(len(arms), size=config.batch))
-            played = network(contexts[rows])[torch.arange(config.batch), arms[rows]]
-            loss = ((played - rewards[rows]) ** 2).mean()
-            gradients = torch.autograd.grad(loss, parameters)
-            norm = sum(float((g ** 2).sum()) for g in gradients) ** 0.5
-            for p, g, square in zip(parameters, gradients, self.squares, strict=True):
-                g = g * 5 / max(norm, 5)
-                square.mul_(0.9).add_(0.1 * g ** 2)
-                p.data -= 0.1 / (1 + self.steps / 2) * g / torch.sqrt(square + 1e-10)
-            self.steps += 1
-
-
 def authors_agent(*arguments, train, **options):
     """An agent with an optimizer of its own."""
-    return nlts.NeuralLinearTS(*arguments, train=AuthorsTraining(), **options)
-
-
-class WideMLP(nlts.MLP):
-    """First weights of the authors' code: all within 0.3, whatever the number of inputs."""
-
-    def __init__(self, dim, n_arms, seed=0):
-        super().__init__(dim, n_arms, seed=seed)
-        self.input.data *= 0.3 * dim ** 0.5
+    return nlts.NeuralLinearTS(*arguments, train=RMSProp(), **options)
 
 
 class UniformBiases(nlts.MLP):
@@ -154,7 +121,7 @@ def choices(method):
             recipe, partial(mixed, prior=prior, mean=matched_rows)),
         f"μ⁰: {other}": changed(recipe, partial(mixed, prior=prior, mean=mean)),
         "the authors' RMSProp": replace(recipe, agent=authors_agent),
-        "first weights within 0.3": replace(recipe, network=WideMLP),
+        "first weights within 0.3": replace(recipe, network=WIDE),
         "first hidden biases within 1/√d": replace(recipe, network=UniformBiases),
         "output bias": replace(recipe, network=ConstantFeature, train=nlts.train),
     }
@@ -175,7 +142,11 @@ def choices(method):
 
 CHOICES = {"both-priors": choices("both-priors"), "carried": choices("carried"),
            "no-prior": {"the authors' RMSProp": {"recipe": replace(RECIPES["no-prior"],
-                                                                   agent=authors_agent)}}}
+                                                                   agent=authors_agent)}},
+           "linear": {"no constant feature": {"recipe": replace(RECIPES["linear"],
+                                                                intercept=False)}}}
+SHOWN = ["50 tuples per arm", "200 tuples per arm", "L = 100, 3 initial pulls",
+         "L = 50, 5 initial pulls"]                   # in README.md
 QUICK = "noise not recomputed", "noise pooled over arms"
 
 
@@ -214,3 +185,19 @@ def tell(lines):
         "out and put back, Inv-Gamma(6, 6), λ = 0.25, Adam, first weights by\nfan-in, hidden "
         "biases 0, 100 tuples per arm, L = 400, P = 2L, 2 initial pulls; Eq. 6 with ridge 0.001 "
         "and floor 0.01.")])
+
+
+def pages(lines):
+    """choices.md, in README.md: what memory and L are worth to our prior; the constant feature."""
+    rewards = grouped(lines, "algorithm", "variant", "dataset")
+    if not all(label in rewards.get("carried", {}) for label in SHOWN):
+        return {}
+    sets = list(rewards["carried"][""])
+    rows = [["100 tuples per arm, L = 400, 2 initial pulls",
+             *(mean_sd(rewards["carried"][""][d]) for d in sets)]]
+    for label in SHOWN:
+        own = rewards["carried"][label]
+        rows.append([label, *(plus_minus(*paired(own[d], rewards["carried"][""][d]))
+                              for d in sets)])
+    header = [f"{runs_of(lines)}, P = 2L", *map(name_of, sets)]
+    return {"choices.md": markdown_table(header, rows)}
