@@ -471,7 +471,7 @@ def draw_sanity(data):
             axis.set(title=f"{what}, {title}", xlabel=name, yscale="log")
             axis.grid(alpha=0.3)
             if values is few:
-                axis.set_ylim(1e-3, 3)                # the analytical prior is far below for n >= g
+                axis.set_ylim(1e-3, (3, 50)[k])       # the analytical prior is far below for n >= g
             else:
                 axis.set_xscale("log")
     axes[0, 0].legend(fontsize=8, loc="lower left")

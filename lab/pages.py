@@ -21,11 +21,10 @@ def fill(o):
 def filled(path):
     """The page with each file that a block names put between the block's marks."""
     def fill(match):
-        source = path.parent / match[1]
-        if not source.exists():
-            return match[0]
-        content = source.read_text(encoding="utf-8").strip("\n")
-        if source.suffix == ".txt":
+        source, content = path.parent / match[1], "*Not measured yet.*"
+        if source.exists():
+            content = source.read_text(encoding="utf-8").strip("\n")
+        if source.exists() and source.suffix == ".txt":
             content = f"```\n{content}\n```"
         return f"<!-- {match[1]} -->\n{content}\n<!-- end -->"
 

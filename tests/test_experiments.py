@@ -416,7 +416,7 @@ def test_blocks_are_filled_from_their_files(tmp_path):
                     "<!-- gone.txt -->\nstays\n<!-- end -->\n", encoding="utf-8")
     assert pages.filled(page) == (
         "x\n<!-- a.txt -->\n```\n1 ± 2\n```\n<!-- end -->\n<!-- b.md -->\n| x |\n<!-- end -->\n"
-        "<!-- gone.txt -->\nstays\n<!-- end -->\n")
+        "<!-- gone.txt -->\n*Not measured yet.*\n<!-- end -->\n")
 
 
 def test_the_summary_has_the_papers_number():
