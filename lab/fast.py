@@ -61,7 +61,7 @@ def match_covariance(E_new, s2, ridge=1e-3, floor=1e-2):
     """nlts.match_covariance, faster: the same S, to 1e-7 of the objective's second term.
 
     The same Newton's method for the same y, but (Qi and Sun, 2006) a step is solved by conjugate
-    gradients, whose products need no n x n matrix, with a preconditioner that is factorized twice;
+    gradients, whose products need no n x n matrix, with a preconditioner that is seldom factorized;
     and where there are more tuples than pairs of features, by equations between pairs, from a
     better start. Features that are 0 in all rows, and directions that no row has, are left out:
     there S is at the floor.
@@ -209,8 +209,9 @@ def _solve_pairs(P, weights, rho, b):
 
 def _start_pairs(A, s2, rho, least):
     """A y to start from where tuples are many. Then the misfit is far from 0, Z = S - (multiplier
-    of S >= least I) / rho has huge negative eigenvalues, and Newton's method needs a hundred steps
-    to get there; 100 steps of ADMM, which has the multiplier in units of its own, are cheap."""
+    of S >= least I) / rho has huge negative eigenvalues, and Newton's method needs 25 to 50 steps,
+    or hundreds with a small ridge, to get there. 100 steps of ADMM, which has the multiplier in
+    units of its own, cost as much as a few of them, and leave a dozen."""
     k = len(A)
     M = _pairs(A, np.ones((k, k)))
     a, b = np.tril_indices(k)
