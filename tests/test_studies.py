@@ -12,7 +12,16 @@ import nlts
 import nlts_beyond
 from lab import fast, recipes, references, runs, statistics
 from lab.options import Options
-from studies import ablation, calibration, complexity, exploration, matching, picture, speed
+from studies import (
+    ablation,
+    calibration,
+    complexity,
+    exploration,
+    matching,
+    picture,
+    released,
+    speed,
+)
 
 
 def options(path, **more):
@@ -256,7 +265,7 @@ def test_the_authors_optimizer_against_torch():
     for t in range(60):
         buffer.add(problem.contexts[t], t % 7, 10.0 * (t % 3))       # large: gradients are clipped
     ours, theirs = nlts.MLP(problem.dim, 7, seed=1), nlts.MLP(problem.dim, 7, seed=1)
-    train = ablation.AuthorsTraining()
+    train = released.RMSProp()
     rng = np.random.default_rng(0)
     train(ours, buffer, config, rng)
     train(ours, buffer, config, rng)                  # step sizes go on falling
@@ -281,7 +290,7 @@ def test_the_authors_optimizer_against_torch():
 
 def test_networks_of_the_ablation():
     x = torch.randn(5, 100, dtype=torch.float64)
-    plain, wide = nlts.MLP(100, 3, seed=2), ablation.WideMLP(100, 3, seed=2)
+    plain, wide = nlts.MLP(100, 3, seed=2), ablation.WIDE(100, 3, seed=2)
     torch.testing.assert_close(wide.input, 3 * plain.input)
     assert 0.29 < float(wide.input.detach().abs().max()) <= 0.3
     biased = ablation.UniformBiases(100, 3, seed=2)
