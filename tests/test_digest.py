@@ -62,7 +62,7 @@ CHANGES = [  # file, what stands there, what is put there, the part that differs
     ("studies/calibration.py", "LEAST = 5", "LEAST = 6", REST, [KEPT]),
     # words, pictures, comments, layout
     ("nlts.py", '"""The features (g,) of a context (d,)."""', '"""Features."""', None, []),
-    ("lab/runs.py", '"""Problem and agent of a run; LinearTS gets an intercept."""', '"""x."""',
+    ("lab/runs.py", '"""Whether contexts get a constant feature."""', '"""x."""',
      None, []),
     ("studies/ablation.py", "# Other priors", "# Others", None, []),
     ("studies/ablation.py", '"baseline: reward"', '"as it is"', None, []),
