@@ -84,9 +84,8 @@ def tell_forgetting(lines):
     claims = []
     for better, worse, where, slack in FORGETTING:
         if (better, where) in saved and (worse, where) in saved:
-            sign = f"as good as {worse} ({slack:.0%} of the reward)" if slack else f"> {worse}"
-            claims.append(Claim(f"{better} {sign} {where}", saved[better, where],
-                                saved[worse, where], slack))
+            text = f"{report.better_than(better, worse, slack)} {where}"
+            claims.append(Claim(text, saved[better, where], saved[worse, where], slack))
     header = ["Statlog", "regret", "before", "after retraining", "ratio after / before"]
     parts = [text_table(header, rows) + (
         f"\nregret: mean ± standard deviation of {report.runs_of(lines)}; before, after: 50 steps "
@@ -170,22 +169,20 @@ def printed_gain(d, better, worse):
 
 def gains_text(title, pairs, rewards):
     """What the better one of each pair gains here, and below it in the paper, by data set."""
-    rows = []
+    def cell(difference, verdict):
+        return plus_minus(*paired(difference)) + ("  " if verdict == "unclear" else " *")
+
+    rows, found = [], []
     for (better, worse), sets in gains(pairs, rewards):
-        cells = []
-        for d in rewards:
-            star = {"supported": " *", "not supported": " -"}.get(sets[d][1], "  ") \
-                if d in sets else ""
-            cells.append(plus_minus(*paired(sets[d][0])) + star if d in sets else "")
+        cells = [cell(*sets[d]) if d in sets else "" for d in rewards]
         rows.append([f"{better} > {worse}", *cells])
+        found.append(f"{better} > {worse}: {found_in(better, worse, sets)}")
         printed = [printed_gain(d, better, worse) for d in rewards]
         if any(x is not None for x in printed):
             rows.append(["  in the paper", *("" if x is None else f"{x:+.0f}  " for x in printed)])
-    table = text_table([title, *map(name_of, rewards)], rows)
-    found = [f"{better} > {worse}: {found_in(better, worse, sets)}"
-             for (better, worse), sets in gains(pairs, rewards)]
-    return "\n".join([table, "Differences are paired by run, ± standard error; * a gain, - a loss "
-                      "at 5 % (t-test, Holm's correction for the whole table)", *found])
+    note = ("Differences are paired by run, ± standard error; * a gain or a loss at 5 % (t-test, "
+            "Holm's correction for the whole table)")
+    return "\n".join([text_table([title, *map(name_of, rewards)], rows), note, *found])
 
 
 def found_in(better, worse, sets):
@@ -278,8 +275,7 @@ def tell_amazon(lines):
     claims = []
     for better, worse, slack in AMAZON:
         if better in rewards and (not worse or worse in rewards):
-            other = worse or "best ε"
-            text = f"{better} as good as {other} ({slack:.0%})" if slack else f"{better} > {other}"
+            text = report.better_than(better, worse or "best ε", slack)
             printed = paper.AMAZON.get(better), paper.AMAZON[worse or "ε-greedy"]
             claims.append(Claim(text, rewards[better], rewards[worse] if worse else greedy[best],
                                 slack, printed[0][0] - printed[1][0] if all(printed) else None))

@@ -152,6 +152,13 @@ class Claim:
         return self.better - self.worse + self.slack * abs(np.mean(self.worse))
 
 
+def better_than(better, worse, slack):
+    """What a claim says."""
+    if slack:
+        return f"{better} as good as {worse} (within {slack:.0%} of its reward)"
+    return f"{better} > {worse}"
+
+
 def claims_text(title, claims, unit="reward gained", digits=1):
     """A row for each claim: what the better one gains here and in the paper, and a verdict."""
     rows = []

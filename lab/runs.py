@@ -265,7 +265,19 @@ def execute(o, tasks, play=run_task):
     if not lines:
         sys.exit("nothing to tell: `python datasets.py` says how to get the data sets")
     order = {task.config: i for i, task in enumerate(tasks)}
-    return sorted(lines, key=lambda line: (order[line["config"]], line["run"]))
+    return sorted(in_pairs(lines), key=lambda line: (order[line["config"]], line["run"]))
+
+
+def in_pairs(lines):
+    """The lines of those runs of a problem that all of its algorithms have; these are all, unless
+    its data is missing here and the file is not complete."""
+    runs = {}
+    for line in lines:
+        problem = runs.setdefault((line["dataset"], line.get("delta"), line["steps"]), {})
+        problem.setdefault(line["config"], set()).add(line["run"])
+    common = {problem: set.intersection(*own.values()) for problem, own in runs.items()}
+    return [line for line in lines
+            if line["run"] in common[line["dataset"], line.get("delta"), line["steps"]]]
 
 
 def program_of(task, play):

@@ -420,6 +420,14 @@ def test_data_that_is_not_here_is_told_from_the_file(tmp_path, inline, no_cache,
         runs.execute(replace(o, out=tmp_path / "else"), tasks[1:])
 
 
+def test_of_a_file_that_is_not_complete_only_pairs_are_told():
+    played = {"xa": 3, "xb": 2, "ya": 1}              # problem and algorithm: runs
+    lines = [{"dataset": name[0], "config": name, "run": run, "steps": 5}
+             for name, count in played.items() for run in range(count)]
+    told = [(line["config"], line["run"]) for line in runs.in_pairs(lines)]
+    assert told == [("xa", 0), ("xa", 1), ("xb", 0), ("xb", 1), ("ya", 0)]
+
+
 def test_a_run_that_fails_stops_the_command_and_loses_nothing(tmp_path, monkeypatch):
     o, futures = options(tmp_path, runs=1), []
 
