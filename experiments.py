@@ -188,15 +188,26 @@ def gains_text(title, pairs, rewards):
 def found_in(better, worse, sets):
     """A verdict over data sets: where the paper has the claim, and elsewhere."""
     held = {d for d, (_, verdict) in sets.items() if verdict == "supported"}
-    lost = {d for d, (_, verdict) in sets.items() if verdict == "not supported"}
+    lost = [name_of(d) for d, (_, verdict) in sets.items() if verdict == "not supported"]
+    loses = f"loses on {len(lost)}" + (f" ({', '.join(lost)})" if lost else "")
     where = paper.NONLINEAR if worse == "linear" else paper.TABLE    # as Sec. 4.2 says
     claimed = {d for d in sets if d in where and (printed_gain(d, better, worse) or 0) > 0}
     if not claimed:
-        return f"gains on {len(held)} of {len(sets)} data sets, loses on {len(lost)}"
+        return f"gains on {len(held)} of {len(sets)} data sets, {loses}"
     both, others = len(held & claimed), len(held - claimed)
     word = {0: "not supported", len(claimed): "supported"}.get(both, "partly")
     return (f"{word}: on {both} of the {len(claimed)} data sets where the paper has it, and on "
-            f"{others} other{'' if others == 1 else 's'}; loses on {len(lost)} of {len(sets)}")
+            f"{others} other{'' if others == 1 else 's'}; {loses}")
+
+
+def table_pages(lines):
+    """What README.md shows: the rewards, and the verdicts, of all of them."""
+    rewards, found = grouped(lines, "dataset", "algorithm"), []
+    for title, pairs in (("The paper's claims", TABLE), ("About ours", OURS)):
+        words = [f"- {better} > {worse}: {found_in(better, worse, sets)}"
+                 for (better, worse), sets in gains(pairs, rewards)]
+        found += [f"{title} ({report.runs_of(lines)}, at 5 % after Holm's correction):", *words, ""]
+    return {"summary.md": pages.summary(rewards), "findings.md": "\n".join(found[:-1])}
 
 
 def summary_text(lines):
@@ -484,7 +495,7 @@ COMMANDS = {
         quick={"runs": 2, "steps": 1200}, least={"steps": 2 * L + 50}),
     "table": Command(
         "Sec. 4.2: real data, two kinds of forgetting", 270,
-        measure_table, tell_table, draw_table, pages.table_pages,
+        measure_table, tell_table, draw_table, table_pages,
         full={"runs": paper.RUNS, "steps": 5000, "datasets": tuple(paper.TABLE),
               "algorithms": ALGORITHMS, "csv": None},
         quick={"runs": 2, "steps": 1300, "datasets": ("statlog",)}),

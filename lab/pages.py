@@ -4,7 +4,6 @@ import re
 from lab import paper
 from lab.digest import HERE
 from lab.report import markdown_table, mean_sd, name_of
-from lab.statistics import grouped
 
 BLOCK = re.compile(r"<!-- ([\w./-]+\.(?:txt|md)) -->\n.*?<!-- end -->", re.DOTALL)
 COLUMNS = {"both-priors": "the paper's method", "carried": "carried prior",
@@ -31,12 +30,11 @@ def filled(path):
     return BLOCK.sub(fill, path.read_text(encoding="utf-8"))
 
 
-def table_pages(lines):
-    """summary.md, the results in README.md: the paper's number, its method, ours and others."""
-    rewards = grouped(lines, "dataset", "algorithm")
+def summary(rewards):
+    """The results in README.md: the paper's number, its method, ours and others."""
     names = [name for name in COLUMNS if all(name in own for own in rewards.values())]
     rows = [[name_of(d), paper.cell(paper.number(d, "both-priors")),
              *(mean_sd(own[name]) for name in names)] for d, own in rewards.items()]
     runs = max(len(x) for own in rewards.values() for x in own.values())
     header = [f"{runs} runs", f"in the paper, {paper.RUNS} runs", *(COLUMNS[n] for n in names)]
-    return {"summary.md": markdown_table(header, rows)}
+    return markdown_table(header, rows)

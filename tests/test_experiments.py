@@ -301,7 +301,7 @@ def test_a_claim_is_held_to_the_data_sets_that_the_paper_names():
              for pair, sets in experiments.gains(experiments.TABLE, rewards)}
     assert found["both-priors", "neural-linear"] == (
         "not supported: on 0 of the 1 data sets where the paper has it, and on 1 other; "
-        "loses on 1 of 2")
+        "loses on 1 (Statlog)")
     assert found["both-priors", "linear"].startswith("supported: on 1 of the 1 data sets")
     assert experiments.found_in("carried", "no-prior", {"adult": (None, "supported")}) == (
         "gains on 1 of 1 data sets, loses on 0")
@@ -424,7 +424,7 @@ def test_blocks_are_filled_from_their_files(tmp_path):
 
 
 def test_the_summary_has_the_papers_number():
-    summary = pages.table_pages(made_up(**MEANS))["summary.md"]
+    summary = experiments.table_pages(made_up(**MEANS))["summary.md"]
     row = next(line for line in summary.splitlines() if line.startswith("| Statlog"))
     assert "4825 ± 305" in row and row.count("|") == 8
 
