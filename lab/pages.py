@@ -5,7 +5,7 @@ from lab import paper
 from lab.digest import HERE
 from lab.report import markdown_table, mean_sd, name_of
 
-BLOCK = re.compile(r"<!-- ([\w./-]+\.(?:txt|md)) -->\n.*?<!-- end -->", re.DOTALL)
+BLOCK = re.compile(r"<!-- ([\w./-]+\.(?:txt|md|png))(: [^\n]*)? -->\n.*?<!-- end -->", re.DOTALL)
 COLUMNS = {"both-priors": "the paper's method", "carried": "carried prior",
            "recommended": "recommended", "neural-linear": "full memory", "no-prior": "no prior"}
 
@@ -18,16 +18,23 @@ def fill(o):
 
 
 def filled(path):
-    """The page with each file that a block names put between the block's marks."""
+    """The page with each file that a block names put between the block's marks; of a picture, its
+    name and the text behind it."""
     def fill(match):
-        source, content = path.parent / match[1], "*Not measured yet.*"
-        if source.exists():
-            content = source.read_text(encoding="utf-8").strip("\n")
-        if source.exists() and source.suffix == ".txt":
-            content = f"```\n{content}\n```"
-        return f"<!-- {match[1]} -->\n{content}\n<!-- end -->"
+        name, text = match[1], match[2] or ""
+        return f"<!-- {name}{text} -->\n{content(path.parent / name, name, text)}\n<!-- end -->"
 
     return BLOCK.sub(fill, path.read_text(encoding="utf-8"))
+
+
+def content(source, name, text):
+    """What stands in a block."""
+    if not source.exists():
+        return "*Not measured yet.*"
+    if source.suffix == ".png":
+        return f"![{text.removeprefix(': ')}]({name})"
+    found = source.read_text(encoding="utf-8").strip("\n")
+    return f"```\n{found}\n```" if source.suffix == ".txt" else found
 
 
 def summary(rewards):
