@@ -278,14 +278,14 @@ def draw(what, rows, steps, rng, replace=False):
 
 
 def one_hot(X, levels):
-    """(T, dim) float64: numbers as they are, a category as one column a value."""
+    """(T, dim) float64: numbers as they are, a category as one column per value."""
     columns = [x[:, None] == np.arange(n) if n else x[:, None]
                for x, n in zip(X.T, levels, strict=True)]
     return np.concatenate(columns, axis=1, dtype=np.float64)
 
 
 def standardize(X):
-    """Zero mean and unit variance a column, in place; a constant column becomes exactly 0."""
+    """Zero mean and unit variance in each column, in place; a constant column becomes exactly 0."""
     X -= X[0].copy()  # else rounding could leave a constant column a spread, to be blown up to 1
     X -= X.mean(0)
     sd = np.sqrt(np.einsum("ij,ij->j", X, X) / len(X))

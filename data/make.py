@@ -2,7 +2,7 @@
 
     python data/make.py FOLDER
 
-Each .npz holds one array a column, in file order: numbers as small integers, text as codes into
+Each .npz holds one array per column, in file order: numbers as small integers, text as codes into
 `NAME_values`.
 """
 import sys

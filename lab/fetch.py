@@ -52,7 +52,7 @@ def fetch(source, data_dir=None, timeout=30.0):
 
 
 def show(data_dir, check=False):
-    """One line a problem; the number of bad ones. check: read the files, not what is cached."""
+    """One line per problem; returns the number of bad ones. check: read files, not the cache."""
     row = "{:12}{:>10}{:>5}{:>6}{:>10}  {}"
     print(row.format("problem", "steps", "dim", "arms", "best arm", "data"))
     bad = 0

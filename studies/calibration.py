@@ -130,6 +130,7 @@ def draw(lines):
                **STYLE["perfect-prior"] | {"linestyle": "none", "zorder": 1})
     panel.set_xscale("log")
     panel.axhline(100, color="0.7", linewidth=0.8, zorder=0)
+    panel.set_xlim(left=panel.get_xlim()[0])
     panel.axvspan(panel.get_xlim()[0], 1, **CERTAIN)
     panel.xaxis.set_major_formatter("{x:,g}")
     panel.set_xlabel("s² of the prior / s² of full memory (geometric mean)\n"
