@@ -94,7 +94,7 @@ def module_from(student, given, roots, home=".", notebook=False):
     imports = [node for node in ours.body if name_of(node) is None]
     body = needed(imports + merge(theirs.body, ours.body), {*roots} | extra)
     body.sort(key=lambda node: getattr(node, "module", None) != "__future__")
-    if any(getattr(node, "module", None) == "torch" for node in body):
+    if "NeuralLinearTS" in map(name_of, body):
         warm_up()
     return load_cells(body) if notebook else load(ast.Module(body, []), "nlts")
 
