@@ -65,11 +65,11 @@ def remote_prior(worker, forgotten, *others):
 class ContestGrader(Grader):
     """Tests as for other functions, then the arena: better than no prior, and than the paper's."""
 
-    def __init__(self, name, seed, sandbox="none", borrowed=1.0, problems=None):
+    def __init__(self, name, seed, sandbox="none", borrowed=1.0, problems=None, baselines=None):
         super().__init__(name, seed, sandbox, borrowed)
         (self.part,) = self.parts
         self.problems = problems or draw_problems(seed)
-        self.baselines = all_baselines(self.problems)
+        self.baselines = baselines or all_baselines(self.problems)
 
     def first(self, one):
         one.outcomes[self.part] = run_tests(self.tests[self.part], self.code(self.own, one))

@@ -47,7 +47,7 @@ def listing(place):
     """Students' own files in a folder or zip, or of a file; no links, nothing that is hidden."""
     if isinstance(place, zipfile.ZipFile):
         found = [(info.filename.replace("\\", "/"), info.file_size, partial(place.read, info))
-                 for info in place.infolist() if not info.is_dir()]
+                 for info in place.infolist() if info.filename and not info.is_dir()]
     else:
         folder, paths = (place, place.rglob("*")) if place.is_dir() else (place.parent, [place])
         found = [(path.relative_to(folder).as_posix(), path.stat().st_size, path.read_bytes)
@@ -105,11 +105,12 @@ def bundles_at(path, single, strict):
     name = path.name if path.is_dir() else path.stem
     if path.is_symlink() or not path.exists():
         raise ValueError("there is no such file or folder, or it is a link")
-    zipped = path.is_file() and path.suffix.lower() == ".zip"
+    of_one = not single and owner(PurePosixPath(path.name))      # named one by one
+    zipped = path.is_file() and path.suffix.lower() == ".zip" and not of_one
     entries = listing(zipfile.ZipFile(path) if zipped else path)
     if single:
         return [Bundle(name, entries)]
-    if path.is_dir() and MOODLE.fullmatch(path.name):            # named one by one
+    if path.is_dir() and of_one:
         entries = [Entry(PurePosixPath(path.name, entry.path), entry.size, entry.read)
                    for entry in entries]
     found = named(entries)

@@ -20,18 +20,17 @@ NOISE = "inverse_gamma_noise"
 
 
 def sample(draw, noise="nu2 = self.b / rng.gamma(self.a)", result="nu2, mu_tilde"):
-    """The text of a sampler: `draw` makes x of covariance precision^-1, nu2 is drawn first."""
+    """The text of a sampler: `draw` makes x, of covariance precision^-1 if it is right."""
     body = f"""
 if nu2 is None:
     {noise}
-g = len(self.mu_hat)
-cov = np.linalg.inv(self.precision)
-root = self.root
+g, root = len(self.mu_hat), self.root
 {draw}
 mu_tilde = self.mu_hat + np.sqrt(nu2) * x
 return {result}"""
     lines = "\n        ".join(body.strip("\n").split("\n"))
-    return f"class BayesianLinearRegression:\n    def sample(self, rng, nu2=None):\n        {lines}\n"
+    head = "class BayesianLinearRegression:\n    def sample(self, rng, nu2=None):"
+    return f"{head}\n        {lines}\n"
 
 
 def act(noise="nu2 = self.noise(self.arms, self.config, self.rng)",
@@ -57,8 +56,9 @@ def noise(value):
 NORMAL = "x = root @ rng.standard_normal(g)"
 RIGHT = {
     "a root": (SAMPLE, sample(NORMAL)),
-    "multivariate_normal": (SAMPLE, sample("x = rng.multivariate_normal(np.zeros(g), cov)",
-                                           "nu2 = 1 / rng.gamma(self.a, 1 / self.b)")),
+    "multivariate_normal": (SAMPLE, sample(
+        "x = rng.multivariate_normal(np.zeros(g), root @ root.T)",
+        "nu2 = 1 / rng.gamma(self.a, 1 / self.b)")),
     "eigenvectors, nu2 last": (SAMPLE, sample("""
 w, Q = np.linalg.eigh(self.precision)
 x = Q @ (rng.normal(size=g) / np.sqrt(w))
@@ -66,7 +66,7 @@ nu2 = self.b / rng.gamma(self.a) if nu2 is None else nu2""", "pass")),
     "chi-square": (SAMPLE, sample(
         "x = np.linalg.solve(np.linalg.cholesky(self.precision).T, rng.standard_normal(g))",
         "nu2 = 2 * self.b / rng.chisquare(2 * self.a)")),
-    "scipy": (SAMPLE, sample("x = np.linalg.cholesky(cov) @ rng.standard_normal(g)", """
+    "scipy": (SAMPLE, sample("x = np.linalg.cholesky(root @ root.T) @ rng.standard_normal(g)", """
     from scipy.stats import invgamma
     nu2 = invgamma.rvs(self.a, scale=self.b, random_state=rng)""")),
     "float32": (SAMPLE, sample(
@@ -86,7 +86,8 @@ z = rng.standard_normal(g)
 kept = BayesianLinearRegression.__dict__.get("kept", [])
 """
 WRONG = {
-    "a diagonal covariance": (SAMPLE, sample("x = np.sqrt(np.diag(cov)) * rng.standard_normal(g)")),
+    "a diagonal covariance": (SAMPLE, sample(
+        "x = np.sqrt(np.diag(root @ root.T)) * rng.standard_normal(g)")),
     "uniform noise": (SAMPLE, sample("x = root @ rng.uniform(-3 ** 0.5, 3 ** 0.5, g)")),
     "another nu2 returned than used": (SAMPLE, sample(
         NORMAL + "\nother = self.b / rng.gamma(self.a)", result="other, mu_tilde")),
@@ -107,7 +108,8 @@ z = -kept if len(kept) == g else z
 BayesianLinearRegression.kept = z if len(kept) != g else []
 x = root @ z""")),
     "wrong degrees of freedom": (SAMPLE, sample(NORMAL, "nu2 = self.b / rng.gamma(self.a - 0.5)")),
-    "chi-square with a for 2a": (SAMPLE, sample(NORMAL, "nu2 = 2 * self.b / rng.chisquare(self.a)")),
+    "chi-square with a for 2a": (SAMPLE, sample(
+        NORMAL, "nu2 = 2 * self.b / rng.chisquare(self.a)")),
     "float16": (SAMPLE, sample("x = root.astype('f2') @ rng.standard_normal(g).astype('f2')",
                                result="nu2, mu_tilde.astype('f2')")),
     "shifted by a tenth": (SAMPLE, sample("x = root @ (rng.standard_normal(g) + 0.1)")),
