@@ -20,7 +20,7 @@ from .catalogue import ALL, ASSIGNMENTS, BUGS, program, read_text
 from .contest import ContestGrader
 from .grading import Grader
 from .hunting import HuntGrader
-from .sandbox import best_sandbox, bubblewrap_works
+from .sandbox import best_sandbox, bubblewrap_works, dropping_rights_works
 from .testing import Unloadable
 
 WARNING = ("warning: no bubblewrap, so students' code runs as a plain process of yours: it can "
@@ -44,6 +44,9 @@ def grade(o):
     sandbox = o.sandbox or best_sandbox()
     if o.sandbox == "bwrap" and not bubblewrap_works():
         raise ValueError("--sandbox: bubblewrap is not installed, or may not make namespaces here")
+    if o.sandbox == "user" and not dropping_rights_works():
+        raise ValueError("--sandbox: user needs root, a Python that others may run, and a folder "
+                         "of this project that others cannot enter")
     if sandbox == "none":
         print(WARNING, file=sys.stderr)
     seed = secrets.randbits(63) if o.seed is None else o.seed

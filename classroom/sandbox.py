@@ -48,13 +48,25 @@ def bubblewrap_works():
     return installed and subprocess.run(probe, capture_output=True).returncode == 0
 
 
+def dropping_rights_works():
+    """Whether this is root, others may run Python, and cannot enter the project's folder."""
+    if not hasattr(os, "geteuid") or os.geteuid() != 0:
+        return False
+    if all(folder.stat().st_mode & 0o001 for folder in HERE.parents):
+        return False
+    try:
+        probe = subprocess.run([sys.executable, "-c", ""], user=NOBODY, group=NOBODY, cwd="/",
+                               capture_output=True, extra_groups=[])
+    except OSError:
+        return False
+    return probe.returncode == 0
+
+
 def best_sandbox():
-    """bwrap where it works; user as root, if others cannot enter the project's folder; or none."""
+    """bwrap where it works, or user, or none."""
     if bubblewrap_works():
         return "bwrap"
-    root = hasattr(os, "geteuid") and os.geteuid() == 0
-    closed = any(not folder.stat().st_mode & 0o001 for folder in HERE.parents)
-    return "user" if root and closed else "none"
+    return "user" if dropping_rights_works() else "none"
 
 
 def bubblewrap(folder):

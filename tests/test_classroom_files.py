@@ -156,14 +156,14 @@ PARTS = st.text(max_size=60) | st.sampled_from(
 NAMES = st.lists(PARTS, min_size=1, max_size=4).map("/".join)
 
 
-@pytest.mark.filterwarnings("ignore:Duplicate name")
-@settings(max_examples=120)
+@settings(max_examples=100)
 @given(names=st.lists(NAMES, max_size=6), cut=st.integers(0, 400), byte=st.integers(0, 255),
        what=st.sampled_from(["whole", "cut", "changed", "changed"]))
 def test_any_zip_gets_a_row(tmp_path_factory, names, cut, byte, what):
-    data = io.BytesIO()
-    with zipfile.ZipFile(data, "w") as archive:
-        data = bytearray(data.getvalue())
+    try:
+        data = bytearray(zipped(dict.fromkeys(["nlts.py", *names], b"x = 1\n")))
+    except UnicodeEncodeError:                                   # no such name in a zip
+        return
     if what == "cut":
         del data[-1 - cut % len(data):]
     if what == "changed":
@@ -171,7 +171,7 @@ def test_any_zip_gets_a_row(tmp_path_factory, names, cut, byte, what):
     ann_and(tmp_path_factory, {"eve.zip": bytes(data)})
 
 
-@settings(max_examples=60)
+@settings(max_examples=100)
 @given(parts=st.lists(PARTS, min_size=1, max_size=2))
 def test_any_name_gets_a_row(tmp_path_factory, parts):
     name = re.sub(r"[\x00/]", "_", "".join(parts)).encode("utf-8", "surrogateescape")[:250]
@@ -188,7 +188,7 @@ JSON = st.recursive(st.none() | st.integers() | st.text(max_size=20) | st.boolea
 CELLS = st.fixed_dictionaries({"cell_type": st.just("code"), "source": JSON | st.text(max_size=40)})
 
 
-@settings(max_examples=120)
+@settings(max_examples=100)
 @given(book=JSON | st.fixed_dictionaries({"cells": st.lists(CELLS, max_size=4)}))
 def test_any_notebook_gets_a_row(tmp_path_factory, book):
     ann_and(tmp_path_factory, {"eve.ipynb": json.dumps(book).encode()})
