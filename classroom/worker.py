@@ -65,6 +65,18 @@ def needed(body, roots):
     return [node for node in body if node in kept]
 
 
+def without_torch(body):
+    """A stand-in for torch where nothing of it is used but torch.Tensor, for isinstance."""
+    parts = [part for node in body for part in ast.walk(node)]
+    uses = [part for part in parts if isinstance(part, ast.Name) and part.id == "torch"]
+    asked = [part for part in parts if isinstance(part, ast.Attribute) and part.attr == "Tensor"
+             and isinstance(part.value, ast.Name) and part.value.id == "torch"]
+    if len(uses) > len(asked):
+        return body
+    stand_in = ast.parse("class torch:\n    class Tensor:\n        pass").body
+    return stand_in + [node for node in body if ast.unparse(node) != "import torch"]
+
+
 def load(code, name):
     """A module made from source text or a tree."""
     module = sys.modules[name] = types.ModuleType(name)
@@ -94,6 +106,7 @@ def module_from(student, given, roots, home=".", notebook=False):
     imports = [node for node in ours.body if name_of(node) is None]
     body = needed(imports + merge(theirs.body, ours.body), {*roots} | extra)
     body.sort(key=lambda node: getattr(node, "module", None) != "__future__")
+    body = without_torch(body)
     if "NeuralLinearTS" in map(name_of, body):
         warm_up()
     return load_cells(body) if notebook else load(ast.Module(body, []), "nlts")
