@@ -40,7 +40,7 @@ def inverse_gamma_noise(arms, config, rng):
 
 class BayesianLinearRegression:
     def sample(self, rng, nu2=None):
-        z = rng.multivariate_normal(np.zeros(len(self.mu_hat)), np.linalg.inv(self.precision))
+        z = np.linalg.cholesky(self.root @ self.root.T) @ rng.normal(size=len(self.mu_hat))
         if nu2 is None:
             nu2 = 1 / rng.gamma(self.a, 1 / self.b)
         return nu2, self.mu_hat + nu2 ** 0.5 * z

@@ -32,7 +32,7 @@ def blr():
 @pytest.fixture(scope="module")
 def invertible():
     grader = Grader("invertible", 7, SANDBOX)
-    grader.limits = replace(grader.limits, seconds=2.0, wait=2.0, memory=0.3)
+    grader.limits = replace(grader.limits, seconds=1.0, wait=4.0, memory=0.3)
     return grader
 
 
@@ -295,7 +295,7 @@ def fair_cases():
         "A = np.linalg.solve(E_old, E_new).T",
         "A = np.linalg.solve(np.float32(E_old), np.float32(E_new)).T")
     lists = text_of("invertible").replace(PINV, f"list({PINV})")
-    slow = text_of("invertible").replace(MEAN, "    import time\n    time.sleep(2.2)\n" + MEAN)
+    slow = text_of("invertible").replace(MEAN, "    import time\n    time.sleep(1.2)\n" + MEAN)
     return {
         "helper in a subfolder": ({"nlts.py": f"from tools.algebra import pinv\n{lean}".encode(),
                                    "tools/algebra.py": helper}, "nlts.py"),
@@ -314,7 +314,7 @@ def fair_cases():
 
 def test_right_work_gets_full_marks_however_it_is_made(tmp_path):
     grader = Grader("invertible", 7, SANDBOX)
-    grader.limits = replace(grader.limits, seconds=2.0)          # of CPU time
+    grader.limits = replace(grader.limits, seconds=1.0)          # of CPU time
     cases = fair_cases()
     for name, (files, _) in cases.items():
         for path, data in files.items():

@@ -7,6 +7,7 @@ import site
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -329,7 +330,13 @@ def grade():
         handed_in = [submission(name, text_of("invertible", f"{head}\n{body}{ANSWER}"))
                      for name, body in bodies.items()]
         assert all(head in one.source and "Error\n    A" not in one.source for one in handed_in)
-        return {result.id: result for result in grader.grade_all(handed_in, 2)}
+
+        def second(one):                         # the pass in which a worker has some of ours
+            one.outcomes = {part: [(title, "not run") for title, *_ in grader.tests[part]]
+                            for part in grader.parts}
+            return grader.score(grader.guarded(grader.second, one))
+        with ThreadPoolExecutor(2) as pool:
+            return {one.id: one for one in pool.map(second, handed_in)}
     return run
 
 
