@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import re
+import unicodedata
 import zipfile
 from pathlib import Path
 from statistics import fmean
@@ -31,7 +32,7 @@ def quoted(text):
 
 def file_key(identity, used):
     """A name for files of a submission: short, plain, and no other's, in capitals or not."""
-    key = re.sub(r"[^\w.() -]", "_", identity).strip(" .")[:60]
+    key = re.sub(r"[^\w.() -]", "_", unicodedata.normalize("NFC", identity)).strip(" .")[:40]
     if key != identity or key.casefold() in used:
         key += "-" + hashlib.sha256(identity.encode(errors="replace")).hexdigest()[:8]
     used.add(key.casefold())
@@ -46,7 +47,8 @@ def write_table(path, head, rows):
 def read_table(path):
     """The rows of a table as dicts, {column: text}; a spreadsheet may have put a BOM first."""
     with open(path, newline="", encoding="utf-8-sig") as file:
-        return list(csv.DictReader(file))
+        return [{name: value or "" for name, value in row.items() if name is not None}
+                for row in csv.DictReader(file)]
 
 
 # A report -----------------------------------------------------------------------------------------

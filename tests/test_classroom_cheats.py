@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +20,8 @@ from classroom import catalogue, source
 from classroom.__main__ import main
 from classroom.comparisons import compare
 from classroom.grading import Grader
-from classroom.sandbox import bubblewrap, bubblewrap_works
+from classroom.sandbox import Limits, bubblewrap, bubblewrap_works
+from classroom.testing import Code, start
 from classroom.worker import encode, is_blank
 
 NEEDS_BUBBLEWRAP = pytest.mark.skipif(not bubblewrap_works(), reason="bubblewrap is not installed")
@@ -369,7 +371,7 @@ def test_cheats_inside_the_process_gain_nothing(grade):
 
 @NEEDS_BUBBLEWRAP
 def test_cheats_inside_the_process_gain_nothing_in_the_sandbox(grade):
-    chosen = {name: body for i, (name, body) in enumerate(INSIDE.items()) if i % 4 == 0}
+    chosen = {name: body for i, (name, body) in enumerate(INSIDE.items()) if i % 6 == 0}
     no_points(grade(chosen, "bwrap"))
 
 
@@ -491,6 +493,18 @@ def test_the_sandbox_shows_no_file_of_ours(grade):
 """
     (((_, words),),) = grade({"looks": body}, "bwrap")["looks"].outcomes.values()
     assert "seen: []" in words and "processes: 2" in words, words
+
+
+@NEEDS_BUBBLEWRAP
+def test_memory_is_counted_in_memfds_and_in_files_of_the_sandbox():
+    text = "import os\nopen('/tmp/x', 'wb').write(bytes(2 ** 25))\n" \
+           "file = os.memfd_create('x')\nos.write(file, bytes(2 ** 25))\n"
+    with closing(start("", Code("x = 1", "", limits=Limits(sandbox="bwrap")))) as worker:
+        before = worker.usage().memory
+    with closing(start("", Code(text, "", limits=Limits(sandbox="bwrap")))) as worker:
+        used = worker.usage()
+    assert used.memory - before > 0.9 * 2 ** 26
+    assert used.tasks >= 2 and used.seconds > 0
 
 
 def test_the_sandbox_hides_no_python_that_lies_in_tmp():
