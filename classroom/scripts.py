@@ -1,21 +1,19 @@
 """Tests as scripts of calls: recorded as steps for a worker, run once by the reference."""
 import numpy as np
 
-from .worker import Stage, encode
+from .worker import Stage, decode, encode
 
 SHORT = {"BayesianLinearRegression": "arm", "LinearTS": "agent", "NeuralLinearTS": "agent",
          "default_rng": "rng"}
 STATE = ("Phi", "precision", "f", "mu_hat", "a", "R2", "b", "n")
 DRAWS, FEW = 10_000, 1_000                       # of a student, of ours
-CASES = {}                                       # {function: [its cases]}, filled by cases.py
+CASES = {}                                       # {function: what makes its tests}, of cases.py
 
 
 def case(*functions):
-    """A case: a function of a Script that makes a test of each of these; its docstring is the
-    title."""
+    """A function of a Script that makes the tests of each of these."""
     def register(build):
-        for function in functions:
-            CASES.setdefault(function, []).append(build)
+        CASES.update(dict.fromkeys(functions, build))
         return build
     return register
 
@@ -64,7 +62,7 @@ def coded(value):
 
 
 class Script:
-    """One test: its steps, and what is compared.
+    """The tests of a function: the steps of each, and what is compared.
 
     nlts      the student's module: to call what is in it is a step
     function  the function that is tested, in it
@@ -72,9 +70,15 @@ class Script:
     """
 
     def __init__(self, function, reference, random):
-        self.reference, self.random, self.steps, self.checks = reference, random, [], {}
-        self.nlts, self.function = Module(self.steps), Name(self.steps, function)
+        self.name, self.reference, self.random = function, reference, random
+        self.tests = []                          # (title, steps, {step: what is compared})
+
+    def test(self, title):
+        """Begin a test."""
+        self.steps, self.checks = [], {}
         self.right = {}                          # {path of an arm: the reference's posterior}
+        self.nlts, self.function = Module(self.steps), Name(self.steps, self.name)
+        self.tests.append((title, self.steps, self.checks))
 
     # numbers
 
@@ -194,20 +198,19 @@ def best_shares(arms, phi, v=None):
 def build_tests(function, reference, seed):
     """[(title, steps, answers)] of a function, as in testing.py; the same seed, the same tests."""
     from . import cases  # noqa: F401  it fills CASES
-    random = np.random.default_rng([seed, *function.encode()])
+    script = Script(function, reference, np.random.default_rng([seed, *function.encode()]))
+    CASES[function](script)
     tests = []
-    for build in CASES[function]:
-        script, title = Script(function, reference, random), " ".join(build.__doc__.split())
-        build(script)
-        few = [step | {"times": FEW} if "times" in step else step for step in script.steps]
+    for title, steps, checks in script.tests:
+        few = [step | {"times": FEW} if "times" in step else step for step in steps]
         reply = Stage(reference).run(few)
         if "failed" in reply:
             raise ValueError(f"{function}, {title}: the reference fails: {reply['failed']}")
-        answers = [None] * len(script.steps)
-        for i, check in script.checks.items():
+        answers = [None] * len(steps)
+        for i, check in checks.items():
             answers[i] = {"right": reply["results"][i], **check}
             if "times" in check:                 # of ours, means and standard deviations are told
-                rows = np.array(reply["results"][i]["array"]).reshape(reply["results"][i]["shape"])
+                rows = decode(reply["results"][i])
                 answers[i]["right"] = encode(np.array([rows.mean(0), rows.std(0)]))
-        tests.append((title, script.steps, answers))
+        tests.append((title, steps, answers))
     return tests
