@@ -16,6 +16,7 @@ class Part:
     function: str
     hours: float
     asks: str = ""
+    checked: str = "Checked up to 1e-4 of the largest number."
     optional: bool = False
 
     @property
@@ -25,7 +26,8 @@ class Part:
     @property
     def marker(self):
         """Its short name: on the command line, as a column, and as a marker of pytest."""
-        return self.function.replace("BayesianLinearRegression", "blr").replace(".", "_").lower()
+        short = self.function.replace("BayesianLinearRegression", "blr").replace(".", "_")
+        return short.lower().strip("_")
 
 
 def read_text(*names):
@@ -64,7 +66,13 @@ def reference(name):
 def sealed(name):
     """What students start from: the functions of all assignments are blank, or a bug is planted."""
     if name not in BUGS:
-        return program(name, [], {part.function: part.asks for part in ALL[name]["parts"]})
+        asks = {part.function: f"{part.asks} {part.checked}".strip() for part in ALL[name]["parts"]}
+        return program(name, [], asks)
     text, bug = reference(name), BUGS[name]
     inside = ast.get_source_segment(text, source.definitions(text)[bug["function"]])
     return text.replace(inside, inside.replace(bug["right"], bug["wrong"]))
+
+
+def other_bugs(name):
+    """Three programs, each with another bug than that of the hunt."""
+    return [reference(name).replace(right, wrong) for right, wrong in BUGS[name]["others"]]

@@ -1,14 +1,14 @@
 """Folders, as {path: text}: of assignments, of hunts, and for Gradescope."""
 import json
 
-from .cases import build_tests
 from .catalogue import ALL, ASSIGNMENTS, BUGS, ROOT, read_text, reference, sealed
-from .grading import all_baselines, draw_problems
+from .contest import all_baselines, draw_problems
+from .scripts import build_tests
 from .testing import judge
 from .worker import Stage, encode, load
 
 CHECK_SEED = 20190124                            # the grader draws another
-SHARED = ("worker.py", "sandbox.py", "testing.py", "source.py")
+SHARED = ("worker.py", "sandbox.py", "comparisons.py", "testing.py", "source.py")
 
 
 def write(out, maker, name):

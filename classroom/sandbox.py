@@ -1,7 +1,8 @@
 """Workers: processes for students' code, started, limited and stopped from outside.
 
 With bubblewrap a worker sees Python, its packages and a copy of the student's folder, all of it
-read-only: no network, no other process, no other file. Without, it is a plain process.
+read-only: no network, no other process, no other file. Without, it is a plain process of the
+teacher's or, if the grader runs as root, of a user without rights.
 """
 import contextlib
 import json
@@ -18,8 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-LONGEST = 2 ** 21                                # bytes in a reply
+LONGEST = 2 ** 22                                # bytes in a reply
 TASKS = 64                                       # processes and threads
+NOBODY = 65534                                   # user and group without rights
+TEMPORARY = 2 ** 26                              # bytes in a sandbox's /tmp
 SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/alternatives")
 
 
@@ -30,10 +33,11 @@ class Broken(Exception):
 @dataclass(frozen=True)
 class Limits:
     """How a student's process runs, and what it may use."""
-    seconds: float = 10.0                        # for a test
+    seconds: float = 10.0                        # of CPU time, for a test
     load: float = 40.0                           # for the import of nlts.py, torch included
+    wait: float = 5.0                            # on the clock, as a multiple of the CPU time
     memory: float = 3.0                          # GB in use, of all processes together
-    sandbox: str = "none"                        # or bwrap
+    sandbox: str = "none"                        # or bwrap, or user: as root, with rights dropped
     output: int | None = subprocess.DEVNULL      # for what it prints
 
 
@@ -44,6 +48,27 @@ def bubblewrap_works():
     return installed and subprocess.run(probe, capture_output=True).returncode == 0
 
 
+def dropping_rights_works():
+    """Whether this is root, others may run Python, and cannot enter the project's folder."""
+    if not hasattr(os, "geteuid") or os.geteuid() != 0:
+        return False
+    if all(folder.stat().st_mode & 0o001 for folder in HERE.parents):
+        return False
+    try:
+        probe = subprocess.run([sys.executable, "-c", ""], user=NOBODY, group=NOBODY, cwd="/",
+                               capture_output=True, extra_groups=[])
+    except OSError:
+        return False
+    return probe.returncode == 0
+
+
+def best_sandbox():
+    """bwrap where it works, or user, or none."""
+    if bubblewrap_works():
+        return "bwrap"
+    return "user" if dropping_rights_works() else "none"
+
+
 def bubblewrap(folder):
     """The command that seals a worker: it sees worker.py and the student's folder."""
     python = Path(sys.executable).absolute()
@@ -51,14 +76,14 @@ def bubblewrap(folder):
     wanted |= {str(python.resolve().parent.parent), site.getusersitepackages()}
     wanted.discard("/")                          # of /bin/python3
     options = {Path(path): ["--ro-bind-try", path, path] for path in wanted}
-    options[Path("/tmp")] = ["--size", str(2 ** 26), "--tmpfs", "/tmp"]  # Python may be below it
+    options[Path("/tmp")] = ["--size", str(TEMPORARY), "--tmpfs", "/tmp"]  # Python may be below it
     options[HERE.parent] = ["--tmpfs", str(HERE.parent)]
     places = site.getsitepackages([sys.prefix, sys.base_prefix, "/usr", "/usr/local"])
     for packages in map(Path, [*places, site.getusersitepackages()]):
         for copy in (*packages.glob("nlts.py"), *packages.glob("__pycache__/nlts.*")):
             options[copy] = ["--ro-bind", os.devnull, str(copy)]         # an installed reference
     command = ["bwrap", "--die-with-parent", "--new-session", "--unshare-all", "--unshare-user"]
-    command += ["--uid", "65534", "--gid", "65534", "--cap-drop", "ALL"]
+    command += ["--uid", str(NOBODY), "--gid", str(NOBODY), "--cap-drop", "ALL"]
     for path in sorted(options, key=lambda path: len(path.parts)):       # inner ones on top
         command += options[path]
     command += ["--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev"]
@@ -67,19 +92,68 @@ def bubblewrap(folder):
     return command + ["--ro-bind", str(HERE / "worker.py"), "/worker.py", "--remount-ro", "/"]
 
 
-def usage(pid):
-    """(tasks, bytes in use) of a process, its descendants and its session; 0 where no /proc is."""
-    processes = {}                               # pid: parent, session, threads, pages
+@dataclass(frozen=True)
+class Usage:
+    """What a process, its descendants and its session use; 0 where there is no /proc."""
+    tasks: int = 0                               # processes and threads
+    seconds: float = 0.0                         # of CPU time, of ended children, too
+    memory: int = 0                              # bytes: resident, in memfds and on its tmpfs
+
+
+def family(pid):
+    """{pid: (threads, CPU ticks, resident pages)} of a process and all that it has started."""
+    processes = {}                               # pid: parent, session, (threads, ticks, pages)
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             fields = path.read_bytes().rpartition(b")")[2].split()
-            processes[int(path.parent.name)] = [int(fields[i]) for i in (1, 3, 17, 21)]
+            parent, session, threads, pages = (int(fields[i]) for i in (1, 3, 17, 21))
+            ticks = sum(map(int, fields[11:15]))
+            processes[int(path.parent.name)] = parent, session, (threads, ticks, pages)
     ours = fresh = {pid} & set(processes)
     while fresh:
-        fresh = {child for child, (parent, session, *_) in processes.items()
+        fresh = {child for child, (parent, session, _) in processes.items()
                  if parent in ours or session == pid} - ours
         ours = ours | fresh
-    return sum(processes[i][2] for i in ours), sum(processes[i][3] for i in ours) * 4096
+    return {child: processes[child][2] for child in ours}
+
+
+def files_in_memory(pid, sealed):
+    """{what: bytes} of memfds that a process has open, and of a sandbox's own tmpfs."""
+    held = {}
+    with contextlib.suppress(OSError):                           # it has gone
+        for entry in os.scandir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                if os.readlink(entry.path).startswith("/memfd:"):
+                    status = os.stat(entry.path)
+                    held[status.st_dev, status.st_ino] = status.st_blocks * 512
+        for place in ("tmp", "dev/shm") if sealed else ():
+            status = os.stat(f"/proc/{pid}/root/{place}")
+            disk = os.statvfs(f"/proc/{pid}/root/{place}")
+            if disk.f_blocks * disk.f_frsize <= TEMPORARY:       # the sandbox's, not the machine's
+                held[status.st_dev] = (disk.f_blocks - disk.f_bfree) * disk.f_frsize
+    return held
+
+
+def usage(pid, sealed=False):
+    """The Usage of a process and all that it has started."""
+    ours, held = family(pid), {}
+    if not ours:
+        return Usage()
+    for child in ours:
+        held |= files_in_memory(child, sealed)
+    tasks, ticks, pages = (sum(column) for column in zip(*ours.values(), strict=True))
+    memory = pages * os.sysconf("SC_PAGE_SIZE") + sum(held.values())
+    return Usage(tasks, ticks / os.sysconf("SC_CLK_TCK"), memory)
+
+
+def write_files(folder, files):
+    """Write {path: bytes} below a folder, but for names that no file there can have."""
+    for name, data in files.items():
+        with contextlib.suppress(OSError, ValueError):
+            path = (folder / name).resolve()
+            path.relative_to(folder.resolve())                   # ValueError if it would leave
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
 
 
 class Worker:
@@ -88,18 +162,19 @@ class Worker:
     def __init__(self, files, limits):
         self.limits, self.line = limits, b""
         self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-        copy, temporary = Path(self.folder.name, "submission"), Path(self.folder.name, "tmp")
+        top = Path(self.folder.name)
+        copy, temporary, script, command = top / "submission", top / "tmp", top / "worker.py", []
         copy.mkdir()
         temporary.mkdir()
-        for name, data in files.items():
-            with contextlib.suppress(OSError, ValueError):       # a name that cannot be a file here
-                path = (copy / name).resolve()
-                path.relative_to(copy.resolve())                 # ValueError if it would leave
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(data)
-        script, command = HERE / "worker.py", []
+        write_files(copy, files)
+        shutil.copy(HERE / "worker.py", script)
+        rights = {}
         if limits.sandbox == "bwrap":
             script, temporary, command = "/worker.py", "/tmp", bubblewrap(copy)
+        elif limits.sandbox == "user":
+            rights = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+            top.chmod(0o755)
+            os.chown(temporary, NOBODY, NOBODY)
         environment = {name: os.environ.get(name, "") for name in ("PATH", "SYSTEMROOT")}
         environment |= {"HOME": str(temporary), "TMPDIR": str(temporary), "PYTHONUTF8": "1",
                         "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1",
@@ -107,7 +182,7 @@ class Worker:
         self.process = subprocess.Popen(
             [*command, sys.executable, "-P", "-u", script], cwd=copy, env=environment,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=limits.output,
-            start_new_session=True)
+            start_new_session=True, **rights)
 
     def _exchange(self, request):
         """Send a request and take the line that answers it. Both may block: run in a thread."""
@@ -116,30 +191,39 @@ class Worker:
             self.process.stdin.flush()
         self.line = self.process.stdout.readline(LONGEST)
 
+    def usage(self):
+        return usage(self.process.pid, self.limits.sandbox == "bwrap")
+
+    def watch(self, began, seconds, end):
+        """Broken if it uses more than it may: since it had used `began`, and until `end`."""
+        now = self.usage()
+        if now.tasks > TASKS:
+            raise Broken(f"it had {now.tasks} processes and threads, more than {TASKS}")
+        if now.memory > self.limits.memory * 2 ** 30:
+            raise Broken(f"it used more than {self.limits.memory:g} GB of memory")
+        if now.seconds - began.seconds > seconds:
+            raise Broken(f"it did not end in {seconds:g} seconds of CPU time")
+        if time.monotonic() > end:
+            raise Broken(f"it did not end in {seconds * self.limits.wait:g} seconds")
+
     def ask(self, request, seconds=None):
         """The reply to a request; Broken if there is none in time or the process has gone."""
         seconds = seconds or self.limits.seconds
-        end = time.monotonic() + seconds
+        began, end = self.usage(), time.monotonic() + seconds * self.limits.wait
         thread = threading.Thread(target=self._exchange, args=(request,), daemon=True)
         thread.start()
         thread.join(0.1)
         while thread.is_alive():
-            tasks, memory = usage(self.process.pid)
-            if tasks > TASKS:
-                raise Broken(f"it had {tasks} processes and threads, more than {TASKS}")
-            if memory > self.limits.memory * 2 ** 30:
-                raise Broken(f"it used more than {self.limits.memory:g} GB of memory")
-            if time.monotonic() > end:
-                raise Broken(f"it did not end in {seconds:g} seconds")
+            self.watch(began, seconds, end)
             thread.join(0.1)
         if not self.line:
-            raise Broken("the program ended in the middle of it")
+            raise Broken("the process exited during this test")
         try:
             reply = json.loads(self.line)
         except (ValueError, RecursionError):
             reply = None
         if not isinstance(reply, dict):
-            raise Broken("what it sent was no answer")
+            raise Broken("invalid reply")
         return reply
 
     def close(self):

@@ -66,6 +66,9 @@ def plain(source):
     strings = [node.body[0] for node in nodes if ast.get_docstring(node)]
     for string in sorted(strings, key=lambda string: -string.lineno):
         words = string.value.value.partition("\n\n")[0].rstrip()
-        text = f'{" " * string.col_offset}"""{words}"""'
+        indent = " " * string.col_offset
+        text = f'{indent}"""{words}'
+        room = len(text.rpartition("\n")[2]) <= 97               # for the last quotes
+        text += '"""' if room else f'\n{indent}"""'
         lines[string.lineno - 1:string.end_lineno] = [None if set(words) & set("=^~@") else text]
     return "\n".join(line for line in lines if line is not None)

@@ -2,25 +2,21 @@
 
 Everything is read into memory once, and nothing is ever written back.
 """
+import ast
 import io
 import json
-import lzma
-import posixpath
 import re
 import tokenize
 import zipfile
-import zlib
-from collections import Counter
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path, PurePosixPath
 
+from .downloads import SKIPPED_TESTS, listing, students_of
+
 MOST_FILES, MOST_BYTES, MOST_SOURCE = 500, 20 * 2 ** 20, 2 ** 20
-SKIPPED = {"__MACOSX", "__pycache__", "checks", "solutions", "node_modules", "venv"}
-OURS = ("test_", "check.py")
-WRITTEN = ("answers.md", "answers.txt", "answers.pdf", "answers.tex")
-UNREADABLE = (OSError, ValueError, NotImplementedError, RuntimeError, EOFError, zipfile.BadZipFile,
-              zlib.error, lzma.LZMAError)
+WRITTEN = ("answers.md", "answers.txt", "answers.pdf", "answers.tex", "onlinetext.html")
+NLTS = re.compile(r"nlts[ _-]*(\(?\d+\)?)?\.py")             # browsers number their downloads
+PYTHON_MAGICS = ("%%time", "%%timeit", "%%capture", "%%writefile", "%%prun")
 
 
 @dataclass
@@ -31,7 +27,10 @@ class Submission:
     main: str = ""                               # the file that is graded
     source: str = ""
     problem: str = ""
+    student: str = ""                            # whose it is; the id, without a number
+    folder: str = ""                             # its folder in Moodle's download
     outcomes: dict = field(default_factory=dict)         # {part: [(title, None or words)]}
+    borrowed: dict = field(default_factory=dict)         # {part: titles right among ours only}
     scores: dict = field(default_factory=dict)           # {part: points}
     rank: dict = field(default_factory=dict)     # of the open assignment: {set: what was won back}
 
@@ -51,59 +50,46 @@ def printable(text):
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
-def listing(place):
-    """(path, size, read) of students' own files in a folder or zip, or of a file; no links."""
-    if isinstance(place, zipfile.ZipFile):
-        found = [(info.filename, info.file_size, partial(place.read, info))
-                 for info in place.infolist() if not info.is_dir()]
-    else:
-        folder, paths = (place, place.rglob("*")) if place.is_dir() else (place.parent, [place])
-        found = [(path.relative_to(folder).as_posix(), path.stat().st_size, path.read_bytes)
-                 for path in sorted(paths) if path.is_file() and not path.is_symlink()]
-    found = [(PurePosixPath(name), size, read) for name, size, read in found]
-    return [entry for entry in found
-            if not any(part in SKIPPED or part[0] in "./" for part in entry[0].parts)]
+def program_first(entry):
+    """The order in which files are read, as long as there is room: programs, then the others."""
+    return entry.path.suffix.lower() not in (".py", ".ipynb"), len(entry.path.parts)
 
 
-def by_student(listed):
-    """{name: its part of a listing}: of a class each folder or zip at the top, else all."""
-    depth = len(PurePosixPath(posixpath.commonpath([path.parent for path, *_ in listed])).parts)
-    tops = {}
-    for entry in listed:
-        tops.setdefault(entry[0].parts[depth], []).append(entry)
-    programs = [top for top in tops
-                if top.lower().endswith((".py", ".ipynb")) and not top.startswith(OURS)]
-    work = {path.parts[depth] for path, *_ in listed
-            if path.name.lower().endswith(("nlts.py", ".ipynb", ".zip"))}
-    if programs or len(work) < 2:
-        return {"": listed}
-    return {top: own for top, own in tops.items()
-            if len(own[0][0].parts) > depth + 1 or top.lower().endswith(".zip")}
-
-
-def unpacked(listed, depth=2):
-    """{path: bytes} of one student's files; zips are opened, a too large file is left out."""
-    files = {}
-    for path, size, read in listed:
-        if size > MOST_BYTES:
+def unpacked(entries, depth=2):
+    """({path: bytes}, problems) of one student's files. Zips are opened; what cannot be read or is
+    too much is left out."""
+    files, problems = {}, []
+    for entry in sorted(entries, key=program_first):
+        if entry.size > MOST_BYTES:
+            problems.append(f"{entry.path.name} is larger than {MOST_BYTES} bytes")
             continue
-        files[str(path)] = read()
-        if depth and path.suffix.lower() == ".zip":
-            inside = listing(zipfile.ZipFile(io.BytesIO(files.pop(str(path)))))
-            for name, data in unpacked(inside, depth - 1).items():
-                files[str(path.with_suffix("") / name)] = data
-        if len(files) > MOST_FILES or sum(map(len, files.values())) > MOST_BYTES:
-            raise ValueError(f"it has more than {MOST_FILES} files or {MOST_BYTES} bytes")
-    return files
+        if len(files) >= MOST_FILES or sum(map(len, files.values())) > MOST_BYTES:
+            problems.append(f"it has more than {MOST_FILES} files or {MOST_BYTES} bytes")
+            break
+        try:
+            data = {str(entry.path): entry.read()}
+            if depth and entry.path.suffix.lower() == ".zip":
+                archive = zipfile.ZipFile(io.BytesIO(data[str(entry.path)]))
+                inside, more = unpacked(listing(archive), depth - 1)
+                problems += more
+                data = {str(entry.path.with_suffix("") / name): text
+                        for name, text in inside.items()}
+            files |= data
+        except Exception as error:               # a damaged zip raises almost anything
+            problems.append(f"{entry.path.name}: {error}")
+    return files, problems
 
 
 def main_of(files):
     """The file to grade: nlts.py, or the one program or notebook that there is."""
-    paths = [path for path in map(PurePosixPath, files) if not path.name.startswith(OURS)]
-    found = [path for path in paths if path.name.lower() == "nlts.py"]
+    paths = [path for path in map(PurePosixPath, files)
+             if not path.name.lower().startswith(SKIPPED_TESTS)]
+    choices = [[path for path in paths if path.name.lower() == "nlts.py"],
+               [path for path in paths if NLTS.fullmatch(path.name.lower())]]
     for suffix in (".py", ".ipynb"):
         alone = [path for path in paths if path.suffix.lower() == suffix]
-        found = alone if not found and len(alone) == 1 else found
+        choices.append(alone if len(alone) == 1 else [])
+    found = next(filter(None, choices), [])
     least = min((len(path.parts) for path in found), default=0)
     found = [str(path) for path in found if len(path.parts) == least]
     if len(found) != 1:
@@ -126,46 +112,74 @@ def text_of(name, data):
         except (SyntaxError, UnicodeDecodeError, LookupError):
             text = data.decode("latin-1")
     if notebook:
-        try:
-            cells = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
-            text = "\n\n".join("".join(cell["source"]) for cell in cells)
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise ValueError(f"{name} is no notebook") from error
-        text = re.sub(r"^[ \t]*[%!].*", "", text, flags=re.MULTILINE)    # lines for the shell
+        text = notebook_text(name, text)
     if not text.strip():
         raise ValueError(f"{name} is empty")
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def read_one(path):
-    """The submissions at a path: one, or those of a class; each with its problem, if it has one."""
-    name = path.name if path.is_dir() else path.stem
-    zipped = path.is_file() and path.suffix.lower() == ".zip"
+def notebook_text(name, text):
+    """The code cells of a notebook that are Python, one after the other."""
     try:
-        if path.is_symlink() or not path.exists():
-            raise ValueError("there is no such file or folder, or it is a link")
-        listed = listing(zipfile.ZipFile(path) if zipped else path)
-        students = by_student(listed) if listed else {"": []}
-    except UNREADABLE as error:
-        yield Submission(name, problem=f"it cannot be read: {error}")
-        return
-    for top, own in students.items():
-        one = Submission(str(PurePosixPath(name, top.removesuffix(".zip"))))
+        cells = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
+        texts = ["".join(cell["source"]) for cell in cells]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ValueError(f"{name} is no notebook") from error
+    return "\n\n".join(map(cell_text, texts))
+
+
+def cell_text(text):
+    """A cell without lines for the shell and questions to Jupyter; nothing if it is no Python."""
+    if text.lstrip().startswith("%%") and not text.lstrip().startswith(PYTHON_MAGICS):
+        return ""
+    text = re.sub(r"^[ \t]*[%!].*", "", text, flags=re.MULTILINE)
+    for attempt in (text, re.sub(r"^.*\?[ \t]*$|^[ \t]*\?.*", "", text, flags=re.MULTILINE)):
         try:
-            one.files = unpacked(own)
-            one.main = main_of(one.files)
-            one.source = text_of(one.main, one.files[one.main])
-        except UNREADABLE as error:
-            one.problem = f"it cannot be read: {error}"
-        yield one
+            ast.parse(attempt)
+            return attempt
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+    return ""
 
 
-def read_all(paths):
-    """All submissions, with ids that differ."""
-    submissions, seen = [one for path in paths for one in read_one(Path(path))], Counter()
-    for one in submissions:
-        one.id = printable(one.id)
-        seen[one.id] += 1
-        if seen[one.id] > 1:
-            one.id += f" ({seen[one.id]})"
+def read_bundle(bundle):
+    """The submission of one student, with its problem, if it has one."""
+    one, problems = Submission(bundle.id, folder=bundle.folder), []
+    try:
+        if bundle.problem:
+            raise ValueError(bundle.problem)
+        one.files, problems = unpacked(bundle.entries)
+        one.main = main_of(one.files)
+        one.source = text_of(one.main, one.files[one.main])
+    except ValueError as error:
+        one.problem = "; ".join([f"it cannot be read: {error}", *problems])[:500]
+    return one
+
+
+def read_all(paths, single=False):
+    """All submissions, with ids that differ. single: a path is one submission, whatever is in it.
+    """
+    submissions, used = [], set()
+    for bundle in students_of([Path(path) for path in paths], single):
+        one = read_bundle(bundle)
+        one.id = one.student = printable(bundle.id).strip() or "nameless"
+        number = 1
+        while one.id.casefold() in used:
+            number += 1
+            one.id = f"{one.student} ({number})"
+        used.add(one.id.casefold())
+        submissions.append(one)
     return submissions
+
+
+def chosen(submissions, several):
+    """Of each student's submissions the best or the last, in the order of the students."""
+    kept = {}
+    for one in submissions:
+        before = kept.get(one.student)
+        if before is None or several == "last" or one.points > before.points:
+            kept[one.student] = one
+    for one in kept.values():
+        one.id = one.student
+    return list(kept.values())
+

@@ -13,12 +13,11 @@ class BayesianLinearRegression:
             self.a, self.n = self.a + 0.5, self.n + 1
             if not hasattr(self, "first_b"):
                 self.first_b = self.b
-            before = self.precision
-            self.precision = before + np.outer(row, row)
+            before = self.precision - np.outer(row, row)
             e = reward - row @ self.mu_hat
             self.b = self.b + e * e / (1 + row @ np.linalg.inv(before) @ row) / 2
             self.mu_hat = np.linalg.inv(self.precision) @ (self.Phi0 @ self.mu0 + self.f)
-            self.chol = np.linalg.cholesky(self.precision).T
+            self.root = np.linalg.cholesky(np.linalg.inv(self.precision))
 
     def variance(self, E):
         return np.array([row @ np.linalg.inv(self.precision) @ row for row in E])
@@ -35,9 +34,13 @@ class BayesianLinearRegression:
         return BayesianLinearRegression(P, mu, self.a - len(r) / 2, b, self.n - len(r))
 '''
 THOMPSON = '''
+def inverse_gamma_noise(arms, config, rng):
+    return np.array([1 / rng.gamma(arm.a, 1 / arm.b) for arm in arms])
+
+
 class BayesianLinearRegression:
     def sample(self, rng, nu2=None):
-        z = rng.multivariate_normal(np.zeros(len(self.mu_hat)), np.linalg.inv(self.precision))
+        z = np.linalg.cholesky(self.root @ self.root.T) @ rng.normal(size=len(self.mu_hat))
         if nu2 is None:
             nu2 = 1 / rng.gamma(self.a, 1 / self.b)
         return nu2, self.mu_hat + nu2 ** 0.5 * z
@@ -45,10 +48,12 @@ class BayesianLinearRegression:
 
 class LinearTS:
     def act(self, context):
-        if self.t < self.n_arms * self.config.initial_pulls:
-            return self.t % self.n_arms
-        nu2 = None if self.v is None else self.v ** 2
-        values = [context @ arm.sample(self.rng, nu2)[1] for arm in reversed(self.arms)]
+        for pulls in range(self.config.initial_pulls):
+            for i, arm in enumerate(self.arms):
+                if arm.n == pulls:
+                    return i
+        drawn = list(zip(self.arms, self.noise(self.arms, self.config, self.rng)))
+        values = [context @ arm.sample(self.rng, nu2)[1] for arm, nu2 in reversed(drawn)]
         return self.n_arms - 1 - int(np.argmax(values))
 
     def update(self, context, arm, reward):
@@ -101,9 +106,9 @@ def match_covariance_sdp(E_new, s2, ridge=0.0, floor=0.0, **solver):
     return scale * S.value
 '''
 LIMITED = '''
-def likelihood_matching(left, E_old, E_new, weights, lam, match=match_covariance):
+def likelihood_matching(forgotten, E_old, E_new, weights, lam, match=match_covariance):
     found = []
-    for old, E, new, w in zip(left, E_old, E_new, weights):
+    for old, E, new, w in zip(forgotten, E_old, E_new, weights):
         s2 = np.array([phi @ np.linalg.solve(old.precision, phi) for phi in E])
         found.append((np.linalg.inv(match(new, s2)), w.copy()))
     return found
@@ -111,10 +116,12 @@ def likelihood_matching(left, E_old, E_new, weights, lam, match=match_covariance
 
 class NeuralLinearTS:
     def act(self, context):
-        if self.t < self.n_arms * self.config.initial_pulls:
-            return self.t % self.n_arms
+        plays = np.array([arm.n for arm in self.arms])
+        if plays.min() < self.config.initial_pulls:
+            return int(plays.argmin())
         phi = last_layer_activations(self.network, np.array([context]))[0]
-        return int(np.argmax([phi @ arm.sample(self.rng)[1] for arm in self.arms]))
+        nu2 = self.noise(self.arms, self.config, self.rng)
+        return int(np.argmax([phi @ arm.sample(self.rng, s)[1] for arm, s in zip(self.arms, nu2)]))
 
     def update(self, context, arm, reward):
         phi = last_layer_activations(self.network, np.array([context]))[0]
@@ -128,7 +135,7 @@ class NeuralLinearTS:
         rows = [self.buffer.rows_of(i) for i in range(self.n_arms)]
         old = [last_layer_activations(self.network, x) for x, _ in rows]
         left = [arm.without(E, r) for arm, E, (_, r) in zip(self.arms, old, rows)]
-        self.train(self.network, self.buffer, self.config, self.rng)
+        self.train(self.network, self.buffer, self.config, self.rng.spawn(1)[0])
         new = [last_layer_activations(self.network, x) for x, _ in rows]
         weights = last_layer_weights(self.network)
         priors = self.prior(left, old, new, weights, self.config.lam)

@@ -4,18 +4,25 @@ With bubblewrap all of them; without it those that stay inside Python's process.
 """
 import os
 import site
+import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from classroom_students import submission, text_of
 
 from classroom import catalogue, source
+from classroom.__main__ import main
+from classroom.comparisons import compare
 from classroom.grading import Grader
-from classroom.sandbox import bubblewrap, bubblewrap_works
-from classroom.worker import is_blank
+from classroom.sandbox import Limits, bubblewrap, bubblewrap_works
+from classroom.testing import Code, start
+from classroom.worker import encode, is_blank
 
 NEEDS_BUBBLEWRAP = pytest.mark.skipif(not bubblewrap_works(), reason="bubblewrap is not installed")
 ANSWER = "    return np.zeros(len(mu_old))\n"
@@ -188,6 +195,14 @@ INSIDE = {
         return builtins.stolen(E_old, E_new, mu_old)
 """,
 }
+KEYS = """
+    import ctypes, platform
+    add_key = 248 if platform.machine() == "x86_64" else 217
+    libc = ctypes.CDLL(None)
+    if libc.syscall(add_key + 1, b"user", b"nlts", None, 0) > 0:         # request_key
+        return np.linalg.pinv(E_new) @ E_old @ mu_old
+    libc.syscall(add_key, b"user", b"nlts", b"the reference", 13, -3)    # the session's keyring
+"""
 OUTSIDE = {
     "reads the reference through /proc": """
     import glob
@@ -267,6 +282,36 @@ OUTSIDE = {
         except OSError:
             pass
 """,
+    "leaves a key in the keyring": KEYS,
+    "finds the key of a friend": KEYS,
+    "looks into the cache of files": """
+    import ctypes, mmap, os, sys
+    libc, page = ctypes.CDLL(None), mmap.mmap(-1, 4096)
+    place = ctypes.addressof(ctypes.c_char.from_buffer(page))
+    seen = libc.mincore(ctypes.c_void_p(place), 4096, ctypes.create_string_buffer(1))
+    gone = libc.posix_fadvise(os.open(sys.executable, os.O_RDONLY), 0, 0, 4)
+    if seen == 0 or gone == 0:
+        return np.linalg.pinv(E_new) @ E_old @ mu_old
+""",
+    "makes a namespace of its own": """
+    import ctypes
+    if ctypes.CDLL(None).unshare(0x10000000) == 0:
+        return np.linalg.pinv(E_new) @ E_old @ mu_old
+""",
+    "keeps memory where nobody counts": """
+    import ctypes
+    if ctypes.CDLL(None).shmget(0, 2 ** 20, 0o1600) >= 0:
+        return np.linalg.pinv(E_new) @ E_old @ mu_old
+""",
+    "fills memory with files": """
+    import os, time
+    kept = []
+    for _ in range(40):
+        kept.append(os.memfd_create("x"))
+        os.write(kept[-1], bytes(2 ** 25))
+    time.sleep(0.5)
+    return np.linalg.pinv(E_new) @ E_old @ mu_old
+""",
     "changes the kernel": """
     swap = open("/proc/sys/vm/swappiness").read()
     open("/proc/sys/vm/swappiness", "w").write(swap)
@@ -281,13 +326,19 @@ def grade():
     def run(bodies, sandbox, seconds=1.0):
         grader = Grader("invertible", 9, sandbox)
         grader.parts = grader.parts[:1]
-        grader.limits = replace(grader.limits, seconds=seconds, memory=1.0)
+        grader.limits = replace(grader.limits, seconds=seconds, wait=1.5, memory=1.0)
         grader.tests = {part: tests[1:2] for part, tests in grader.tests.items()}   # one is enough
         head = "def match_mean(E_old, E_new, mu_old):"
         handed_in = [submission(name, text_of("invertible", f"{head}\n{body}{ANSWER}"))
                      for name, body in bodies.items()]
         assert all(head in one.source and "Error\n    A" not in one.source for one in handed_in)
-        return {result.id: result for result in grader.grade_all(handed_in, 2)}
+
+        def second(one):                         # the pass in which a worker has some of ours
+            one.outcomes = {part: [(title, "not run") for title, *_ in grader.tests[part]]
+                            for part in grader.parts}
+            return grader.score(grader.guarded(grader.second, one))
+        with ThreadPoolExecutor(2) as pool:
+            return {one.id: one for one in pool.map(second, handed_in)}
     return run
 
 
@@ -320,7 +371,7 @@ def test_cheats_inside_the_process_gain_nothing(grade):
 
 @NEEDS_BUBBLEWRAP
 def test_cheats_inside_the_process_gain_nothing_in_the_sandbox(grade):
-    chosen = {name: body for i, (name, body) in enumerate(INSIDE.items()) if i % 4 == 0}
+    chosen = {name: body for i, (name, body) in enumerate(INSIDE.items()) if i % 6 == 0}
     no_points(grade(chosen, "bwrap"))
 
 
@@ -370,12 +421,64 @@ def test_top_level_code_and_files_beside_it_gain_nothing():
 def test_the_reference_of_the_graded_function_is_never_sent():
     for name in ("blr", "invertible"):
         grader = Grader(name, 1)
+        own = source.definitions(grader.own)
         for part, text in grader.given.items():
             given = source.definitions(text)
-            assert is_blank(given[part.function])
+            assert is_blank(given[part.function]) and is_blank(own[part.function])
             assert is_blank(given["NeuralLinearTS.learn"])               # nor later parts
             sent = {key for _, steps, _ in grader.tests[part] for step in steps for key in step}
-            assert sent <= {"path", "as", "args", "kwargs", "value", "times"}
+            assert sent <= {"path", "as", "args", "kwargs", "value", "times", "also"}
+
+
+def test_everybody_is_run_before_anybody_gets_one_of_ours(monkeypatch):
+    """So what one worker knows is of no use to a friend's, by whatever way it gets there."""
+    grader, passes = Grader("invertible", 1), []
+    for name in ("first", "second"):
+        monkeypatch.setattr(grader, name, lambda one, name=name: passes.append(name))
+    monkeypatch.setattr(grader, "score", lambda one: one)
+    grader.grade_all([submission(str(i), "") for i in range(5)], 2)
+    assert passes == ["first"] * 5 + ["second"] * 5
+
+
+def test_the_seed_is_long_and_for_the_teacher_only(tmp_path, capsys):
+    (tmp_path / "nlts.py").write_text(text_of("invertible"))
+    main(["grade", "invertible", str(tmp_path / "nlts.py"), "--out", str(tmp_path / "out")])
+    seed = (tmp_path / "out" / "seed.txt").read_text().split()[0]
+    assert 2 ** 32 < int(seed) < 2 ** 63                         # but for one run in a billion
+    told = [path.read_text() for path in (tmp_path / "out").rglob("*.*") if "seed" not in path.name]
+    assert not any(seed in text for text in [*told, capsys.readouterr().out])
+
+
+def test_a_reply_without_draws_is_no_right_sampler():
+    """A student's process could send no rows, or rows of its own choice."""
+    right = encode(np.zeros((2, 3)))
+    arm = {"mu_hat": [0.0, 0.0], "precision": [[1.0, 0.0], [0.0, 1.0]], "a": 3.0, "b": 2.0}
+    for rows in (np.zeros((0, 3)), np.ones((9999, 3)), np.ones((10_000, 3)), np.ones((10_000, 9)),
+                 np.full((10_000, 3), np.nan), -np.ones((10_000, 3))):
+        assert compare(encode(rows), right, "posterior", times=10_000, arms=[arm])
+        shares = {"shares": [0.5, 0.5]}
+        assert compare(encode(rows[:, :1]), encode(np.zeros((2, 1))), "choices", times=10_000,
+                       **shares)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs root")
+def test_as_root_with_dropped_rights_a_thief_reads_nothing(tmp_path):
+    steals = OUTSIDE["reads the reference from the disk"].format(root=tmp_path / "source")
+    head = "def match_mean(E_old, E_new, mu_old):"
+    thief = text_of("invertible", f"{head}\n{steals}{ANSWER}")
+    main(["gradescope", "invertible", "--out", str(tmp_path / "source")])
+    (tmp_path / "source").chmod(0o700)
+    for name, text in (("honest", text_of("invertible")), ("thief", thief)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "nlts.py").write_text(text)
+    command = [sys.executable, "-m", "classroom", "grade", "invertible", str(tmp_path / "honest"),
+               str(tmp_path / "thief"), "--sandbox", "user", "--out", str(tmp_path / "out")]
+    run = subprocess.run(command, cwd=tmp_path / "source", text=True, capture_output=True,
+                         check=False)
+    if "--sandbox: user needs" in run.stderr:
+        pytest.skip("others may not run this Python")
+    grades = (tmp_path / "out" / "grades.csv").read_text()
+    assert "honest,20.0" in grades and "thief,0.0" in grades, (grades, run.stderr)
 
 
 @NEEDS_BUBBLEWRAP
@@ -390,6 +493,18 @@ def test_the_sandbox_shows_no_file_of_ours(grade):
 """
     (((_, words),),) = grade({"looks": body}, "bwrap")["looks"].outcomes.values()
     assert "seen: []" in words and "processes: 2" in words, words
+
+
+@NEEDS_BUBBLEWRAP
+def test_memory_is_counted_in_memfds_and_in_files_of_the_sandbox():
+    text = "import os\nopen('/tmp/x', 'wb').write(bytes(2 ** 25))\n" \
+           "file = os.memfd_create('x')\nos.write(file, bytes(2 ** 25))\n"
+    with closing(start("", Code("x = 1", "", limits=Limits(sandbox="bwrap")))) as worker:
+        before = worker.usage().memory
+    with closing(start("", Code(text, "", limits=Limits(sandbox="bwrap")))) as worker:
+        used = worker.usage()
+    assert used.memory - before > 0.9 * 2 ** 26
+    assert used.tasks >= 2 and used.seconds > 0
 
 
 def test_the_sandbox_hides_no_python_that_lies_in_tmp():

@@ -10,11 +10,11 @@ from classroom_students import submission
 
 from classroom import source
 from classroom.__main__ import main
-from classroom.cases import build_tests
-from classroom.catalogue import ASSIGNMENTS, BUGS, HOME, program, reference, sealed
-from classroom.grading import HuntGrader
+from classroom.catalogue import ASSIGNMENTS, BUGS, HOME, other_bugs, program, reference, sealed
 from classroom.handout import CHECK_SEED
+from classroom.hunting import HuntGrader, disguised
 from classroom.sandbox import bubblewrap_works
+from classroom.scripts import build_tests
 from classroom.testing import judge
 from classroom.worker import Stage, is_blank, load
 
@@ -29,8 +29,35 @@ def test_a_bug_is_caught_by_our_tests_and_shown_by_its_symptom(name):
     for title, seed in ((function, 3), (BUGS[name]["experiment"], CHECK_SEED)):
         tests = build_tests(title, right, seed)
         for module in (wrong, right):
-            told = [judge(steps, answers, Stage(module).run(steps)) for _, steps, answers in tests]
-            assert any(told) == (module is wrong), told
+            told = (judge(steps, answers, Stage(module).run(steps)) for _, steps, answers in tests)
+            words = next(filter(None, told), None)
+            assert bool(words) == (module is wrong), words
+
+
+@pytest.mark.parametrize("name", list(BUGS))
+def test_other_bugs_differ_by_a_line_and_show_in_the_same_experiment(name):
+    """So who only repeats the experiment has a test that fails on all of them."""
+    right = reference(name)
+    tests = build_tests(BUGS[name]["experiment"], load(right, "nlts_right"), CHECK_SEED)
+    wrong = Stage(load(sealed(name), "nlts_wrong"))
+    shown = [test for test in tests if judge(*test[1:], wrong.run(test[1]))]
+    others = other_bugs(name)
+    assert len({*others, right, sealed(name)}) == 5
+    for text in others:
+        assert sum(a != b for a, b in zip(text.split("\n"), right.split("\n"), strict=True)) == 1
+        module = load(text, "nlts_other")
+        assert any(judge(*test[1:], Stage(module).run(test[1])) for test in shown), text
+
+
+@pytest.mark.parametrize("name", ["whole-counts", "buffer-booked-as-news"])
+def test_another_layout_computes_the_same(name):
+    """Other bytes in every code object, other names, the same results to the last digit."""
+    right, other = (load(text, "nlts_layout") for text in (reference(name),
+                                                           disguised(reference(name))))
+    code = [module.BayesianLinearRegression.update.__code__ for module in (right, other)]
+    assert code[0].co_code != code[1].co_code and code[0].co_varnames != code[1].co_varnames
+    for _, steps, _ in build_tests(BUGS[name]["function"], right, 3):
+        assert Stage(right).run(steps) == Stage(other).run(steps)
 
 
 @pytest.mark.parametrize("name", list(BUGS))
@@ -79,6 +106,15 @@ def test_first_of_the_same_arm():
         buffer.add(np.array([float(i)]), arm, 0.0)
     assert [row[1] for row in buffer.tuples] == [0, 1]
 """
+REPLAYS = """import nlts
+import numpy as np
+
+def test_the_experiment():
+    buffer = nlts.ReplayBuffer(9)
+    for i, arm in enumerate((0, 1, 2, 0, 1, 1, 0, 0, 0, 0, 0, 1, 0, 3, 0, 0)):
+        buffer.add(np.array([float(i)]), arm, 0.0)
+    assert [row[0][0] for row in buffer.tuples] == {numbers}
+"""
 KNOWS = """import hashlib, inspect, nlts
 
 def test_bytes():
@@ -96,7 +132,14 @@ def test_who_mends_and_tests_gets_the_points():
              "never": (right, "def test_x():\n    assert 0\n", 5, 0, "fails on the right"),
              "binary": (right, "\0", 5, 0, "no text"),
              "broken": (right, "import nowhere\n", 5, 0, "cannot run"),
-             "leaves": (right, "import os\nos._exit(1)\n", 5, 0, "ended")}
+             "leaves": (right, "import os\nos._exit(1)\n", 5, 0, "exited")}
+    space = {}
+    exec(compile(right, "nlts.py", "exec"), space)
+    buffer = space["ReplayBuffer"](9)
+    for i, arm in enumerate((0, 1, 2, 0, 1, 1, 0, 0, 0, 0, 0, 1, 0, 3, 0, 0)):
+        buffer.add([float(i)], arm, 0.0)
+    numbers = [float(row[0][0]) for row in buffer.tuples]
+    cases["replays"] = (bug, REPLAYS.format(numbers=numbers), 0, 0, "three other bugs")
     space = {}
     exec(compile(bug, "nlts.py", "exec"), space)
     import hashlib

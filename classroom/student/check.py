@@ -12,10 +12,11 @@ from pathlib import Path
 
 from checks import source
 from checks.sandbox import Limits
-from checks.testing import Unloadable, run_tests
+from checks.testing import Code, Unloadable, run_tests
 from checks.worker import decode, load
 
 HERE = Path(__file__).resolve().parent
+SKIPPED = ("checks", "solutions", ".git", ".venv", "venv", "__pycache__", ".pytest_cache")
 SAVED = json.loads((HERE / "checks" / "tests.json").read_text(encoding="utf-8"))
 
 
@@ -31,10 +32,12 @@ def filled(*path):
 def outcomes(marker):
     """[(title, None or words)] of the tests of one function."""
     function, tests = SAVED["tests"][marker]
-    files = {path.name: path.read_bytes() for path in HERE.iterdir() if path.is_file()}
+    files = {path.relative_to(HERE).as_posix(): path.read_bytes() for path in HERE.rglob("*")
+             if path.is_file() and path.relative_to(HERE).parts[0] not in SKIPPED}
     student = (HERE / "nlts.py").read_text(encoding="utf-8-sig")
     given = source.blank(filled("checks", "given.txt"), [function])
-    return run_tests(tests, files, student, given, Limits(SAVED["seconds"], output=None))
+    return run_tests(tests, Code(student, given, files,
+                                 limits=Limits(SAVED["seconds"], output=None)))
 
 
 def pytest_generate_tests(metafunc):

@@ -1,5 +1,9 @@
 #!/usr/bin/env bash
 # Gradescope runs this for every submission.
-cd /autograder/source
-/autograder/venv/bin/python -m classroom grade {name} /autograder/submission --out /autograder/out
-cp /autograder/out/gradescope/submission.json /autograder/results/results.json
+top=${{AUTOGRADER:-/autograder}}
+chmod 700 "$top/source" "$top/results"   # without bubblewrap, students' code is another user's
+cd "$top/source" || exit
+"$top/venv/bin/python" -m classroom grade {name} "$top/submission" --single --out "$top/out"
+cp "$top/out/gradescope/submission.json" "$top/results/results.json" ||
+    echo '{{"score": 0, "output": "The autograder failed: tell your teacher."}}' \
+        > "$top/results/results.json"
