@@ -225,9 +225,9 @@ CHOSEN = """chosen here
 
 # What is drawn ------------------------------------------------------------------------------------
 
-COLORS = {"LiM2": "#D55E00", "LiM2 with output bias": "#E69F00", "NeuralTS": "#009E73",
-          "greedy": "#999999", "recommended": "#000000", "carried": "#0072B2",
-          "both-priors": "#CC79A7", "neural-linear": "#56B4E9"}
+LOOKS = {"LiM2": ("#D55E00", "s"), "LiM2 with output bias": ("#E69F00", "D"),
+         "NeuralTS": ("#009E73", "v"), "greedy": ("#999999", "<"), "carried": ("#0072B2", "^"),
+         "both-priors": ("#CC79A7", "x"), "neural-linear": ("#000000", "o")}
 
 
 def draw(lines):
@@ -243,11 +243,12 @@ def draw(lines):
                  for own in rewards.values()]
         value, error = np.nan_to_num(np.transpose(gains), posinf=0)
         rows = np.arange(len(rewards)) + 0.09 * (k - (len(names) - 1) / 2)
-        panel.errorbar(value, rows, xerr=error, fmt="o", markersize=3, color=COLORS[name],
-                       label=name, linewidth=0.8)
+        color, marker = LOOKS[name]
+        panel.errorbar(value, rows, xerr=error, fmt=marker, markersize=4, color=color, label=name,
+                       linewidth=0.8)
     panel.axvline(0, color="black", linewidth=0.8)
     panel.set_yticks(range(len(rewards)), rewards)
     panel.set(ylim=(len(rewards) - 0.5, -0.5), xlabel="reward minus that of recommended, %")
-    figure.legend(loc="outside upper center", ncols=4)
+    figure.legend(loc="outside lower center", ncols=4)
     figure.suptitle(f"Mean of {report.runs_of(lines)} ± 1 standard error, paired by run")
     return {"peers": figure}
