@@ -474,7 +474,7 @@ def draw(lines):
         panel.set_title(name, fontsize=9)
         panel.set_yticks(range(len(sets)), map(name_of, sets))
         panel.set_ylim(len(sets) - 0.5, -0.5)
-    figure.supxlabel("reward, % of the paper's", fontsize=9)
+    axes[0, len(names) // 2].set_xlabel("reward, % of the paper's")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     figure.suptitle(f"The paper's table: means of {report.runs_of(lines)}; each panel has its own "
                     "scale")
