@@ -64,7 +64,8 @@ def measure_forgetting(o):
 
 def around(regret, width=50):
     """Regret in the steps before and after a retraining, by run: two arrays. They are means of all
-    retrainings except the first: until then nothing has left the buffer."""
+    retrainings except the first (until then nothing has left the buffer); of those that learn more
+    often than every L steps, the retrainings at the same steps."""
     phases = range(2 * L, regret.shape[1] - width + 1, L)
     before = np.mean([regret[:, p - width:p].sum(1) for p in phases], axis=0)
     after = np.mean([regret[:, p:p + width].sum(1) for p in phases], axis=0)
@@ -89,7 +90,8 @@ def tell_forgetting(lines):
     header = ["Statlog", "regret", "before", "after retraining", "ratio after / before"]
     parts = [text_table(header, rows) + (
         f"\nregret: mean ± standard deviation of {report.runs_of(lines)}; before, after: 50 steps "
-        "around a retraining,\nmean of all retrainings except the first; ratio ± standard error")]
+        f"around steps {2 * L}, {3 * L}, ...\n(all retrainings except the first; of recommended and "
+        "greedy, which learn more often, those at the same steps); ratio ± standard error")]
     if claims:
         parts.append(report.claims_text("the paper's claims, and ours", claims, "regret saved"))
     return "\n\n".join([*parts, report.explored_text(lines)])
@@ -195,7 +197,8 @@ def found_in(better, worse, sets):
     if not claimed:
         return f"gains on {len(held)} of {len(sets)} data sets, {loses}"
     both, others = len(held & claimed), len(held - claimed)
-    word = {0: "not supported", len(claimed): "supported"}.get(both, "partly")
+    nowhere = "not supported" if lost else "unclear"
+    word = {0: nowhere, len(claimed): "supported"}.get(both, "partly")
     return (f"{word}: on {both} of the {len(claimed)} data sets where the paper has it, and on "
             f"{others} other{'' if others == 1 else 's'}; {loses}")
 

@@ -1,11 +1,12 @@
 """Neural-linear bandits with limited memory, line by line.
 
 T. Zahavy and S. Mannor, "Neural Linear Bandits: Overcoming Catastrophic Forgetting through
-Likelihood Matching", 2019. Read it beside the paper, top to bottom. Equations have the numbers of
+Likelihood Matching", 2019. Read this beside the paper, top to bottom. Equations have the numbers of
 the PDF. Lines of pseudo code have no numbers in print; ours are [1.1] to [1.6] for Algorithm 1 and
 [2.1] to [2.24] for Algorithm 2: `LinearTS` and `NeuralLinearTS` print the pseudo code with them.
 
 paper          here                     shape     what
+d, g, N                                           sizes: of contexts, of features, number of arms
 b(t)           context                  (d,)      context; in Sec. 2 it is its own features
 a(t)           arm                      ()        the arm that is played
 r_t            reward, r                ()        the reward that it pays
@@ -15,27 +16,30 @@ f              f                        (g,)      sum of phi r
 R^2            R2                       ()        sum of r^2
 Phi^0, B^0     Phi0                     (g, g)    prior precision, times nu2
 Phi^0+Phi, B   precision                (g, g)    posterior precision, times nu2
-               root                     (g, g)    root root' = precision^-1, the covariance over nu2
+               root                     (g, g)    root root' = precision^-1, covariance / nu2
 mu^0           mu0                      (g,)      prior mean
 mu-hat         mu_hat                   (g,)      posterior mean
 mu-tilde       mu_tilde                 (g,)      sample of the posterior
 nu^2           nu2                      ()        variance of the noise
 a_i            a                        ()        nu2 ~ Inv-Gamma(a, b)
-b_i            b                        ()
+b_i            b                        ()        (b_i is not the context b(t))
+E              buffer                             the replay buffer
+               E, r                     (n, g)    features, and rewards (n,), of several tuples
 E^i_phi_old    E_old[i]                 (n_i, g)  old features of arm i's tuples in the buffer
 E^i_phi        E_new[i]                 (n_i, g)  their new features
 Phi_old        forgotten[i].precision   (g, g)    posterior of arm i's tuples that left the buffer
-mu_old         forgotten[i].mu_hat      (g,)
+mu_old         forgotten[i].mu_hat      (g,)      its mean
+m              forgotten[i].n           ()        their number
 s^2_j          s2                       (n_i,)    phi_old' Phi_old^-1 phi_old
-(Phi^0)^-1     S                        (g, g)    prior covariance, over nu2
+(Phi^0)^-1     S                        (g, g)    prior covariance / nu2
 
 Where this differs from print (docs/errata.md has the reasons, and the test that shows each):
-1. nu2, not nu, is inverse gamma; a counts the plays of its own arm; b uses the whole precision.
+1. nu2, not nu, is inverse gamma; a counts the plays of its own arm; b uses Phi0 + Phi.
 2. Eq. 6 is matched to s^2, not s; of its many solutions ours is the smallest S, bounded from below.
 3. A learning phase takes the buffer out of Phi, f, a and b and puts it back: nothing counts twice.
 4. Phi0 starts as lam I with lam = 0.25 (Riquelme et al.), and each arm is first pulled twice.
 5. A full buffer without a tuple of the played arm loses the first one of the fullest arm.
-6. The last layer has no bias, so that D(b)_i = phi' weights_i. Adam trains, afresh in each phase.
+6. The last layer has no bias, so that D(b)_i = phi' weights_i. Adam starts anew in each phase.
 """
 import copy
 from dataclasses import dataclass
@@ -101,21 +105,22 @@ class BayesianLinearRegression:
             root = _checked_root(self.Phi0 + Phi, NEARLY_SINGULAR)
         mu_hat = root @ (root.T @ (self.Phi0 @ self.mu0 + f))                        # [1.6] [2.14]
         a = self.a + len(r) / 2                                                            # [2.15]
-        R2 = self.R2 + r @ r                                                               # [2.16]
+        R2 = self.R2 + r @ r                                 # as printed; b does without   [2.16]
         # In print: b = b0 + (R2 + mu0'Phi0 mu0 - mu_hat'precision mu_hat) / 2. The same, without
-        # differences of large numbers: rewards r add (r - E mu_before)'(r - E mu_after) / 2.
+        # differences of large numbers: rewards r add (r - E mu_before)'(r - E mu_after) / 2, which
+        # is never negative but for rounding.
         error_before = r - E @ self.mu_hat
         error_after = r - E @ mu_hat
         b = self.b + max(error_before @ error_after, 0.0) / 2                              # [2.17]
         n = self.n + len(r)
-        # at last, and all at once
+        # assigned last, in one call: after an error nothing has changed
         vars(self).update(Phi=Phi, f=f, root=root, mu_hat=mu_hat, a=a, R2=R2, b=b, n=n)
 
     def without(self, E, r):
         """Bayes' rule backwards: the posterior of all tuples except the rows E (n, g), rewards r.
 
-        Its precision, mu_hat, a, b and n are Phi_old, mu_old, a_old, b_old and m of the tuples that
-        are left. Each line is the one of `update`, solved for what was there before.
+        If the rows are those of the buffer, its precision, mu_hat, a, b and n are Phi_old, mu_old,
+        a_old, b_old and m of what was forgotten. Each line is one of `update`, solved backwards.
         """
         Phi_old = self.precision - E.T @ E
         root = _checked_root(Phi_old, NEARLY_SINGULAR)
@@ -138,18 +143,18 @@ class BayesianLinearRegression:
 
     def variance(self, E):
         """Sec. 3, 4: s^2 = phi' precision^-1 phi of each row phi of E (n, g). It is the variance of
-        the estimate phi'mu_tilde, over nu2: how little is known there."""
+        the estimate phi'mu_tilde, divided by nu2: how little is known there."""
         return ((E @ self.root) ** 2).sum(1)
 
     def predict(self, phi):
-        """Mean, scale and degrees of freedom of the Student-t distribution of phi'mu_tilde."""
+        """Mean, scale and degrees of freedom of phi'mu_tilde: it is Student-t (end of Sec. 2)."""
         phi = _array("phi", phi, (len(self.mu0),))
         s2 = self.variance(phi[None])[0]
         return phi @ self.mu_hat, np.sqrt(self.b / self.a * s2), 2 * self.a
 
 
 def root_of_inverse(precision):
-    """The root of the covariance, root root' = precision^-1: with precision = L L' it is L'^-1."""
+    """The root with root root' = precision^-1: with precision = G G', G triangular, it is G'^-1."""
     return np.linalg.inv(np.linalg.cholesky(precision)).T
 
 
@@ -188,8 +193,8 @@ class LinearTS:
     [1.5]      B = B + b(t) b(t)'
     [1.6]      f = f + b(t) r, mu_hat = B^-1 f
 
-    That is v=..., lam=1, initial_pulls=0. Without v the variance of the noise is sampled, too, as
-    in Eq. 2 and in the paper's experiments: noise(arms, config, rng) returns a nu2 per arm.
+    As printed it is LinearTS(dim, n_arms, v, lam=1, initial_pulls=0). Without v the variance of the
+    noise is sampled, as in Eq. 2 and in the experiments: noise(arms, config, rng) is a nu2 per arm.
     An agent is not thread-safe: guard it with a lock.
     """
 
@@ -222,8 +227,8 @@ class LinearTS:
         reward = _array("reward", reward, ())
         arms = self.arms.copy()
         arms[arm] = copy.copy(self.arms[arm])
-        arms[arm].update(context, reward)
-        vars(self).update(arms=arms, t=self.t + 1)           # at last, and all at once
+        arms[arm].update(context, reward)                    # makes new arrays, changes none
+        vars(self).update(arms=arms, t=self.t + 1)           # assigned last, in one call
 
 
 # Sec. 3, 1: representation ------------------------------------------------------------------------
@@ -311,7 +316,7 @@ class ReplayBuffer:
         context = _array("context", context, self.tuples[0][0].shape if self.tuples else (None,))
         _whole("arm", arm, 0)
         reward = float(_array("reward", reward, ()))
-        tuples = self.tuples.copy()
+        tuples = self.tuples.copy()                          # the old list stays whole
         if len(tuples) == self.capacity:
             arms = [tuple_[1] for tuple_ in tuples]
             loser = arm if arm in arms else np.bincount(arms).argmax()
@@ -341,7 +346,7 @@ def match_mean(E_old, E_new, mu_old):
 def match_covariance_sdp(E_new, s2, ridge=0.0, floor=0.0, **solver):
     """Eq. 6 in CVXPY, S = (Phi0)^-1; with `ridge` and `floor` the problem of `match_covariance`."""
     import cvxpy as cp  # slow to import, and only needed here
-    E, s2, scale = _without_units(E_new, s2)
+    E, s2, scale = _without_units(E_new, s2)                 # other units, the same problem
     S = cp.Variable((E.shape[1], E.shape[1]), PSD=True) + floor * np.eye(E.shape[1])
     misfit = cp.sum(cp.multiply(E @ S, E), axis=1) - s2      # Trace(phi_j phi_j'S) - s_j^2, all j
     objective = cp.sum_squares(misfit) + ridge * cp.sum_squares(S)
@@ -368,7 +373,7 @@ def match_covariance(E_new, s2, ridge=1e-3, floor=1e-2):
         H_jk = rho 1[j = k] + sum_ab share_ab p_ja p_jb p_ka p_kb,
     where share_ab is 1 if neither w_a nor w_b is raised, 0 if both are, and
     (w_a - least) / (w_a - w_b) if only w_b is. A step is halved until theta does not grow.
-    It stops when ||gradient||^2, which bounds how far S is from optimal, is tiny.
+    It stops when ||gradient||^2 is tiny beside rho ||S||^2, the size of the second term.
     """
     _check(1e-6 <= ridge < 1 and 1e-6 <= floor < 1, "ridge, floor: expected both from 1e-6 to 1")
     E, s2, scale = _without_units(E_new, s2)                 # in these units rho = ridge,
@@ -383,7 +388,7 @@ def match_covariance(E_new, s2, ridge=1e-3, floor=1e-2):
             return root @ root.T                             # S = scale Q diag(x) Q'
         free = w > least                                     # those that are not raised
         share = (w[free, None] - least) / (w[free, None] - w[~free])
-        M = np.sqrt(2 * share) * p[:, free, None] * p[:, None, ~free]    # of pairs, one is raised
+        M = np.sqrt(2 * share) * p[:, free, None] * p[:, None, ~free]    # a free, b raised; or b, a
         M = M.reshape(n, -1)
         H = rho * np.eye(n) + (p[:, free] @ p[:, free].T) ** 2 + M @ M.T
         step = -np.linalg.solve(H, gradient)
@@ -415,7 +420,7 @@ def likelihood_matching(forgotten, E_old, E_new, weights, lam, match=match_covar
     for i, old in enumerate(forgotten):
         s2 = old.variance(E_old[i])                          # phi_old' (Phi_old)^-1 phi_old
         Phi0 = old.precision                                 # stays where there is nothing to match
-        if (s2 @ E_new[i] ** 2).any():
+        if (s2 @ E_new[i] ** 2).any():                       # a row with features, and s2 > 0
             Phi0 = np.linalg.inv(match(E_new[i], s2))                                      # [2.22]
         mu0 = weights[i]                                                                   # [2.23]
         priors.append((Phi0, mu0))
@@ -428,15 +433,17 @@ def mean_prior(forgotten, E_old, E_new, weights, lam):
 
 
 def no_prior(forgotten, E_old, E_new, weights, lam):
-    """The paper's ablation "no prior": Phi0 and mu0 start anew in each phase; a and b go on."""
+    """The paper's ablation "no prior": Phi0 and mu0 start anew in each phase. The noise, a and b,
+    is kept, as with all priors."""
     return [(lam * np.eye(len(w)), np.zeros(len(w))) for w in weights]
 
 
 def invertible_prior(E_old, E_new, mu_old, Phi_old):
-    """Appendix C: the (Phi0, mu0) that is exact if features are linear in b and E is invertible."""
+    """Appendix C: the (Phi0, mu0) that is exact if features are linear in b, and E_old and E_new
+    have rank g."""
     A = np.linalg.lstsq(E_old, E_new, rcond=None)[0].T       # phi = A phi_old: E_new = E_old A'
     mu0 = match_mean(E_old, E_new, mu_old)                   # Eq. 7: E_new mu0 = E_old mu_old
-    Phi0 = A @ Phi_old @ A.T                                 # Eq. 8: E_new S E_new' as before
+    Phi0 = A @ Phi_old @ A.T                                 # Eq. 8, solved for S^-1
     return Phi0, mu0
 
 
@@ -453,7 +460,7 @@ class NeuralLinearTS:
             for t = 1, 2, ...
     [2.4]       observe b(t), evaluate phi(t)               here: arm = agent.act(context)
     [2.5]       posterior sampling, for all i:
-    [2.6]           nu ~ Inv-Gamma(a, b)
+    [2.6]           nu ~ Inv-Gamma(a, b)                    here: inverse_gamma_noise
     [2.7]           mu_tilde ~ N(mu_hat, nu^2 (Phi0 + Phi)^-1)
     [2.8]       play a(t) = argmax phi(t)'mu_tilde
     [2.9]       observe reward r                            here: agent.update(context, arm, reward)
@@ -470,13 +477,14 @@ class NeuralLinearTS:
     [2.19]          train DNN for P steps
     [2.20]          compute priors for new features, for all i:
     [2.21]              new features on the buffer, E_new
-    [2.22]              solve for Phi0 using Eq. 6
+    [2.22]              solve for Phi0 using Eq. 6          here: likelihood_matching
     [2.23]              mu0 = LastLayerWeights(D)_i
     [2.24]              Phi = sum of phi phi', f = sum of phi r, over the buffer
 
-    memory: tuples in the buffer; None keeps all of them, and then no prior is asked (Riquelme et
-    al., "Deep Bayesian Bandits Showdown", 2018). prior, train and noise are functions such as
-    `likelihood_matching`, `train` and `inverse_gamma_noise`. The network is trained in place.
+    memory: tuples in the buffer, of all arms together (the paper: 100 per arm); None keeps all, and
+    then `prior` has no use (Riquelme et al., "Deep Bayesian Bandits Showdown", 2018). prior, train
+    and noise are functions such as `likelihood_matching`, `train` and `inverse_gamma_noise`. The
+    network is trained in place.
     An agent is not thread-safe: guard it with a lock.
     """
 
@@ -485,7 +493,7 @@ class NeuralLinearTS:
         _check_neural(network, n_arms, memory, prior, train, noise)
         self.config = Config(L=L, P=P, **hyper)
         self.n_arms = n_arms
-        self.prior = no_prior if memory is None else prior   # where nothing is ever forgotten
+        self.prior = no_prior if memory is None else prior   # nothing forgotten: the first prior
         self.train = train
         self.noise = noise
         self.t = 0
@@ -526,7 +534,8 @@ class NeuralLinearTS:
         arms = self.arms.copy()
         arms[arm] = copy.copy(self.arms[arm])
         arms[arm].update(phi, reward)                                                      # [2.12]
-        vars(self).update(buffer=buffer, arms=arms, t=self.t + 1)            # all at once
+        # assigned last, in one call; `add` and `update` made new arrays and lists, and changed none
+        vars(self).update(buffer=buffer, arms=arms, t=self.t + 1)
         if self.t % self.config.L == 0:
             try:
                 self.learn()
@@ -540,8 +549,8 @@ class NeuralLinearTS:
         contexts, arms, rewards = self.buffer.arrays()
         own = [arms == i for i in range(self.n_arms)]        # which tuples are arm i's
         r = [rewards[own_i] for own_i in own]
-        network = copy.deepcopy(self.network)                # if it fails, nothing has changed
-        rng = copy.deepcopy(self.rng)
+        network = copy.deepcopy(self.network)                # copies: if it fails, nothing has
+        rng = copy.deepcopy(self.rng)                        # changed
 
         # take the buffer out
         phi_old = last_layer_activations(network, contexts)
@@ -591,7 +600,8 @@ class TextCNN(nn.Module):
 
 
 class EpsilonGreedy(NeuralLinearTS):
-    """The baseline: the arm with the highest D(b)_i, with probability epsilon any. No sampling."""
+    """The baseline: the arm with the highest D(b)_i; with probability epsilon an arm at random. It
+    keeps the posteriors of NeuralLinearTS, and does not use them."""
 
     def __init__(self, network, n_arms, epsilon, **options):
         super().__init__(network, n_arms, **options)
@@ -599,7 +609,7 @@ class EpsilonGreedy(NeuralLinearTS):
         _check(0 <= self.epsilon <= 1, f"epsilon: expected a number from 0 to 1, got {epsilon!r}")
 
     def act(self, context):
-        """The arm to play in this context."""
+        """The arm to play in this context: at first the one with the fewest plays."""
         phi = self.phi(context)
         plays = [arm.n for arm in self.arms]
         if min(plays) < self.config.initial_pulls:
@@ -738,7 +748,7 @@ def _check_network(network, n_arms):
 
 
 def _checked_context(agent, context):
-    """The context. At first, and after each phase, it shows whether the network has a bias."""
+    """The context. Where t is a multiple of L, the forward pass is checked with it, too."""
     shape = agent.buffer.tuples[0][0].shape if agent.buffer.tuples else (None,)
     context = _array("context", context, shape)
     if agent.t % agent.config.L == 0:

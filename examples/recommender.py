@@ -18,7 +18,7 @@ DIM, ARTICLES, MEMORY = 20, 5, 500
 
 
 def make_agents():
-    """{name: agent}; the same network for all that have one."""
+    """{name: agent}; the networks have the same first weights."""
     def network():
         return nlts.MLP(DIM, ARTICLES)
 
@@ -41,7 +41,7 @@ def visitors(steps, rng):
 
 
 def regret_of(agent, x, mean, rewards):
-    """What the agent's choices lose to the best ones, in the mean."""
+    """What the agent's choices lose to the best ones, in expectation."""
     regret = 0.0
     for t, context in enumerate(x):
         if isinstance(agent, nlts.LinearTS):

@@ -1,4 +1,4 @@
-"""What a step and a run cost. Ratios, in one process and by turns: a busy machine slows all."""
+"""What a step, a learning phase and a run cost. Ratios, in one process and by turns: a busy machine slows all."""
 import time
 
 import numpy as np
@@ -6,13 +6,16 @@ import torch
 
 import datasets
 import nlts
-from lab import runs
+import nlts_beyond
+from lab import fast, runs
+from lab.recipes import MEMORY
 from lab.references import Refactorized, Textbook
 from lab.report import text_table
 
 BLOCK = 50                                            # decisions that are timed together
 RUNS = "no-prior", "both-priors", "carried"
 DIMS = 50, 117, 389, 562                              # hidden units, Mushroom, Census, Smartphones
+INPUTS = 9, 561                                       # Statlog, Smartphones
 ARMS = 7
 
 
@@ -27,6 +30,7 @@ def seconds(o):
     blocks = 3 if o.quick else 10
     return {"decision": decision_seconds(o.seed, blocks),
             "linear": {str(dim): linear_seconds(dim, o.seed, blocks) for dim in DIMS},
+            "phase": {str(dim): phase_seconds(dim, o.seed, blocks // 3) for dim in INPUTS},
             "run": run_seconds(o)}
 
 
@@ -55,6 +59,20 @@ def linear_seconds(dim, seed, blocks):
         contexts, rewards = rng.normal(size=(BLOCK, dim)), rng.normal(size=(BLOCK, ARMS))
         problems.append(datasets.Problem("made up", contexts, rewards, rewards.max(1)))
     return by_turns(agents, problems)
+
+
+def phase_seconds(dim, seed, repeats):
+    """Seconds of a learning phase of our prior with the default P, by two ways of training."""
+    rng, found = np.random.default_rng(seed), {"nlts.train": [], "lab/fast.py": []}
+    for train, times in zip((nlts.train, fast.train), found.values(), strict=True):
+        agent = nlts.NeuralLinearTS(nlts.MLP(dim, ARMS), ARMS, MEMORY * ARMS,
+                                    nlts_beyond.carried_prior, train)
+        for t, context in enumerate(rng.normal(size=(MEMORY * ARMS // 2, dim))):
+            agent.buffer.add(context, t % ARMS, context[0])
+            agent.arms[t % ARMS].update(agent.phi(context), context[0])
+        agent.learn()                                 # torch's first phase is slower
+        times += [clock(agent.learn) for _ in range(repeats)]
+    return found
 
 
 def by_turns(agents, problems):
@@ -89,6 +107,8 @@ def tell(data):
                 decision["textbook"], "ms")]
     rows += [row(f"LinearTS step, 7 arms, d = {dim}; factorizing at each update", own["ours"],
                  own["factorized"], "ms") for dim, own in data["linear"].items()]
+    rows += [row(f"learning phase, P = {nlts.Config.P}, {dim} inputs; with lab/fast.py",
+                 own["nlts.train"], own["lab/fast.py"], "s") for dim, own in data["phase"].items()]
     rows += [row(f"Statlog, {steps} steps, no-prior; {name}", run["no-prior"], run[name], "s")
              for name in RUNS[1:]]
     return text_table(["what; compared with", "CPU time", "of the other", "ratio"], rows) + (
