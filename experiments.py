@@ -90,8 +90,8 @@ def tell_forgetting(lines):
     header = ["Statlog", "regret", "before", "after retraining", "ratio after / before"]
     parts = [text_table(header, rows) + (
         f"\nregret: mean ± standard deviation of {report.runs_of(lines)}; before, after: 50 steps "
-        f"around steps {2 * L}, {3 * L}, ...\n(all retrainings except the first; of recommended and "
-        "greedy, which learn more often, those at the same steps); ratio ± standard error")]
+        f"around steps {2 * L}, {3 * L}, ...\n(all retrainings except the first; recommended and "
+        "greedy learn more often, but are told at the same steps); ratio ± standard error")]
     if claims:
         parts.append(report.claims_text("the paper's claims, and ours", claims, "regret saved"))
     return "\n\n".join([*parts, report.explored_text(lines)])

@@ -1,4 +1,7 @@
-"""What a step, a learning phase and a run cost. Ratios, in one process and by turns: a busy machine slows all."""
+"""What a step, a learning phase and a run cost.
+
+Ratios, in one process and by turns: a busy machine slows all.
+"""
 import time
 
 import numpy as np
