@@ -2,6 +2,7 @@
 import ast
 import tomllib
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from . import source
@@ -55,6 +56,7 @@ def program(name, written, asks=None):
     return source.blank(text, [part for part in HOME if HOME[part] not in written], asks)
 
 
+@cache
 def reference(name):
     """What is graded with: the functions of later assignments are blank. In hunts nothing tells."""
     home = HOME[BUGS[name]["function"]] if name in BUGS else name
@@ -63,6 +65,7 @@ def reference(name):
     return source.plain(text) if name in BUGS else text
 
 
+@cache
 def sealed(name):
     """What students start from: the functions of all assignments are blank, or a bug is planted."""
     if name not in BUGS:

@@ -230,8 +230,6 @@ ACCIDENTS = {                       # work, points of match_mean and of invertib
     "waits in match_mean": (broken("    import time\n    time.sleep(99)\n"), 0, 13, "in 4 sec"),
     "loop once": (broken("    while len(E_new) == 7:\n        pass\n"), 4.67, 13, "did not end"),
     "50 GB": (broken("    np.ones(50 * 2 ** 27)\n"), 0, 13, "MemoryError"),
-    "memfd": (broken("    import os\n    for _ in range(12):\n        file = os.memfd_create('x')\n"
-                     "        os.write(file, bytes(2 ** 25))\n" + LOOP), 0, 13, "0.3 GB"),
     "bit by bit": (broken(HOARD, "    input()\n"), 0, 0, "more than 0.3 GB"),
     "leaves": (broken("    import os\n    os._exit(0)\n"), 0, 13, "exited during"),
     "megabytes": (broken("    print('x' * 3_000_000)\n", "    Phi_old += 0.1\n"), 7, 0, "yours is"),

@@ -463,9 +463,13 @@ def test_a_reply_without_draws_is_no_right_sampler():
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs root")
 def test_as_root_with_dropped_rights_a_thief_reads_nothing(tmp_path):
-    steals = OUTSIDE["reads the reference from the disk"].format(root=tmp_path / "source")
-    head = "def match_mean(E_old, E_new, mu_old):"
-    thief = text_of("invertible", f"{head}\n{steals}{ANSWER}")
+    work = f"""
+def match_mean(E_old, E_new, mu_old):
+    space = {{"__name__": "stolen"}}
+    exec(open("{tmp_path}/source/nlts.py").read(), space)
+    return space["match_mean"](E_old, E_new, mu_old)
+"""
+    thief = text_of("invertible", work)
     main(["gradescope", "invertible", "--out", str(tmp_path / "source")])
     (tmp_path / "source").chmod(0o700)
     for name, text in (("honest", text_of("invertible")), ("thief", thief)):
