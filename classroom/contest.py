@@ -42,6 +42,7 @@ def baseline(kind, problems):
 def all_baselines(problems):
     """{kind: {set: reward}}, computed side by side."""
     kinds = [*OTHERS, "perfect"]
+    os.environ.setdefault("OMP_NUM_THREADS", "1")                # threads of three would fight
     with ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("spawn")) as pool:
         return dict(zip(kinds, pool.map(baseline, kinds, [problems] * 3), strict=True))
 
