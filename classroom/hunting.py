@@ -9,6 +9,7 @@ from .catalogue import Part, other_bugs, sealed
 from .grading import Grader
 from .sandbox import Broken
 from .scripts import Name
+from .source import parse
 from .submissions import text_of
 from .testing import Code, run_tests, start
 
@@ -30,13 +31,13 @@ class Renamed(ast.NodeTransformer):
                 part.id = names.get(part.id, part.id)
         for _ in range(3):
             place = secrets.randbelow(len(node.body)) if ast.get_docstring(node) is None else 1
-            node.body.insert(place, ast.parse(f"_unused = {secrets.randbits(30)}").body[0])
+            node.body.insert(place, parse(f"_unused = {secrets.randbits(30)}").body[0])
         return node
 
 
 def disguised(text):
     """The same program in another layout, and pytest: each time code objects of other bytes."""
-    tree = ast.parse(text)
+    tree = parse(text)
     for node in ast.walk(tree):
         if isinstance(node, (ast.Module, ast.ClassDef)):
             node.body = [Renamed().visit(part) if isinstance(part, ast.FunctionDef) else part

@@ -2,17 +2,26 @@
 import ast
 import io
 import textwrap
+import threading
 import tokenize
 from functools import cache
 
 from .worker import is_blank
+
+PARSING = threading.Lock()
+
+
+def parse(text):
+    """ast.parse, one thread at a time: in Python 3.11 two at once may raise a SystemError."""
+    with PARSING:
+        return ast.parse(text)
 
 
 @cache
 def definitions(source):
     """{qualified name: node} of the functions of a module and the methods of its classes."""
     found = {}
-    for node in ast.parse(source).body:
+    for node in parse(source).body:
         if isinstance(node, ast.FunctionDef):
             found[node.name] = node
         elif isinstance(node, ast.ClassDef):
@@ -62,7 +71,7 @@ def plain(source):
             row, column = token.start
             lines[row - 1] = lines[row - 1][:column].rstrip() or None
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
-    nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, documented)]
+    nodes = [node for node in ast.walk(parse(source)) if isinstance(node, documented)]
     strings = [node.body[0] for node in nodes if ast.get_docstring(node)]
     for string in sorted(strings, key=lambda string: -string.lineno):
         words = string.value.value.partition("\n\n")[0].rstrip()

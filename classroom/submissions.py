@@ -2,7 +2,6 @@
 
 Everything is read into memory once, and nothing is ever written back.
 """
-import ast
 import io
 import json
 import re
@@ -12,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from .downloads import SKIPPED_TESTS, listing, students_of
+from .source import parse
 
 MOST_FILES, MOST_BYTES, MOST_SOURCE = 500, 20 * 2 ** 20, 2 ** 20
 WRITTEN = ("answers.md", "answers.txt", "answers.pdf", "answers.tex", "onlinetext.html")
@@ -135,7 +135,7 @@ def cell_text(text):
     text = re.sub(r"^[ \t]*[%!].*", "", text, flags=re.MULTILINE)
     for attempt in (text, re.sub(r"^.*\?[ \t]*$|^[ \t]*\?.*", "", text, flags=re.MULTILINE)):
         try:
-            ast.parse(attempt)
+            parse(attempt)
             return attempt
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue

@@ -391,9 +391,10 @@ def test_recipes_of_exploration_pool_the_noise_and_change_nothing_else():
 def test_speed_tells_ratios_of_medians():
     data = {"decision": {"ours": [1.0, 2.0, 90.0], "textbook": [24.0]},
             "linear": {"50": {"ours": [0.5], "factorized": [1.5]}}, "options": {"steps": 4000},
+            "phase": {"9": {"nlts.train": [0.4], "lab/fast.py": [0.1]}},
             "run": {"no-prior": [1.0], "both-priors": [1.9], "carried": [1.1]}}
-    rows = speed.tell(data).splitlines()[1:5]
-    assert [row.split()[-1] for row in rows] == ["12.00", "3.00", "1.90", "1.10"]
+    rows = speed.tell(data).splitlines()[1:6]
+    assert [row.split()[-1] for row in rows] == ["12.00", "3.00", "0.25", "1.90", "1.10"]
 
 
 def test_speed_measures_by_turns(tmp_path):
