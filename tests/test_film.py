@@ -8,6 +8,7 @@ import browser as chromium
 import numpy as np
 import pytest
 
+import experiments
 import nlts
 from docs import film, phases
 
@@ -316,3 +317,13 @@ def hidden(window):
     """The part of the page that needs a script."""
     element = window.ask("element", {"using": "css selector", "value": "#film"})
     return next(iter(element.values()))
+
+
+def test_the_command_writes_page_and_picture_into_a_folder_of_ones_own(tmp_path, capsys):
+    """Numbers that the program computed before are taken from the page that is there."""
+    (tmp_path / film.PAGE.name).write_bytes(film.PAGE.read_bytes())
+    experiments.main(["film", "--out", str(tmp_path)])
+    written = (tmp_path / film.PAGE.name).read_text(encoding="utf-8")
+    assert film.stored(written) == film.stored(film.PAGE.read_text(encoding="utf-8"))
+    assert (tmp_path / film.STILL.name).read_bytes().startswith(b"\x89PNG")
+    assert "kB" in capsys.readouterr().out
