@@ -47,7 +47,7 @@ def pooled_noise(arms, config, rng):
     """The noise of all arms is the prior of each: nothing has to be known of the rewards' scale.
 
     The paper's prior of the noise, Inv-Gamma(a0, b0) with a0 = b0 = 6, expects a variance of about
-    b0 / a0 = 1. Rewards of 0 and 1 have a smaller one, and everybody explores too much; rewards in
+    b0 / a0 = 1. Rewards of 0 and 1 have a smaller one, so that samples spread too far; rewards in
     cents a larger one. What is known is what an arm has collected in b, half the sum of its squared
     prediction errors (each shrunk a little, as [2.17] has it), and over how many plays n:
 

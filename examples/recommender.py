@@ -3,6 +3,8 @@
     python examples/recommender.py            10,000 visitors, about a minute
 
 It prints the regret of four agents: what they lose to somebody who knows every visitor's taste.
+The tastes were made mostly nonlinear on purpose: in two first trials, with tastes nearer to linear
+and clicks for rewards, the linear agent did better than all others.
 """
 import sys
 from pathlib import Path
