@@ -110,6 +110,52 @@ def test_a_class_in_one_download_loses_nobody(tmp_path):
             assert words in found[f"class/{name}"].problem, name
 
 
+def test_no_name_in_a_students_folder_is_taken_for_that_of_a_download(tmp_path):
+    """A photo named as by Canvas, a folder named as by Moodle: everybody has their own row."""
+    files = {f"{name}/nlts.py": b"x = 1\n" for name in ("ann", "bob", "cy")}
+    files |= {"bob/img_2023_01_05.png": b"", "bob/img_2023_01_06.py": b"x = 2\n",
+              "dan/Ann Lee_123_assignsubmission_file_/nlts.py": b"x = 4\n",
+              "dan/Bob Li_124_assignsubmission_file_/nlts.py": b"x = 5\n"}
+    write(tmp_path, files)
+    paths = sorted(tmp_path.iterdir())
+    found = {one.id: one for one in submissions.read_all(paths)}
+    assert {"ann", "bob", "cy"} < set(found) and not any("_12" in name[:7] for name in found)
+    assert all(name.startswith("dan") for name in set(found) - {"ann", "bob", "cy"})
+    assert found["bob"].source == "x = 1\n"
+    whole = [one.id for one in submissions.read_all([tmp_path])]
+    assert whole == [f"{tmp_path.name}/{name}" for name in ("ann", "bob", "cy", "dan")]
+
+
+def test_two_downloads_of_a_class_are_joined_by_name(tmp_path):
+    for part in ("one", "two"):
+        write(tmp_path / part, {f"{student}_assignsubmission_file_/nlts.py": f"{part} = 1\n"
+                                for student in ("Ann Lee_123", "Bob Li_124")})
+    found = submissions.read_all([tmp_path / "one", tmp_path / "two"])
+    assert [one.student for one in found] == ["Ann Lee_123", "Bob Li_124"] * 2
+
+
+def test_what_cannot_be_read_counts_too(tmp_path):
+    """Entries whose bytes are not those that were packed, each a megabyte."""
+    data = zipped({f"{i}.txt": bytes(2 ** 20) for i in range(60)})
+    wrong = bytearray(data)
+    for at in (match.start() for match in re.finditer(b"PK\x01\x02", data)):
+        wrong[at + 16] ^= 1                                      # the sum in the list of contents
+    read, (path,) = [], [tmp_path / "eve.zip"]
+    path.write_bytes(bytes(wrong))
+    whole = zipfile.ZipFile.read
+    try:
+        zipfile.ZipFile.read = lambda *arguments: read.append(1) or whole(*arguments)
+        (one,) = submissions.read_all([path])
+    finally:
+        zipfile.ZipFile.read = whole
+    assert "CRC" in one.problem and 15 < len(read) < 25, one.problem
+
+
+def test_a_slow_encoding_is_not_used():
+    text = "# coding: punycode\n" + "x = 1\n" * 10
+    assert submissions.text_of("nlts.py", text.encode()) == text
+
+
 def test_odd_files_are_graded(tmp_path):
     grader = Grader("invertible", 7, SANDBOX)
     cell = json.dumps({"cells": [{"cell_type": "code", "source": RIGHT}]})
