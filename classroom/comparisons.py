@@ -203,5 +203,5 @@ def compare(result, right, how, times=None, **options):
         if isinstance(yours, list) or np.shape(yours) != shape:
             return f"{both(yours, wanted)}: expected shape {shape}"
         return COMPARISONS[how](yours, wanted, **options)
-    except (ValueError, TypeError, KeyError, OverflowError, LinAlgError):
+    except (ValueError, TypeError, KeyError, OverflowError, LinAlgError, MemoryError):
         return "yours cannot be read as numbers"

@@ -47,9 +47,12 @@ class Grader:
         """ValueError unless the reference itself gets full marks here: the sandbox works."""
         one = Submission("reference", source=self.text)
         tests = [test for part in self.tests for test in self.tests[part]]
-        for _, words in run_tests(tests, self.code(self.own, one)):
-            if words:
-                raise ValueError(f"the sandbox does not work here: {words}")
+        try:
+            told = [words for _, words in run_tests(tests, self.code(self.own, one)) if words]
+        except Unloadable as error:
+            told = [str(error)]
+        if told:
+            raise ValueError(f"the sandbox does not work here, tried on the reference: {told[0]}")
 
     def first(self, one):
         """The first pass: the student's functions together."""
@@ -57,8 +60,10 @@ class Grader:
         session = Session(sum(tests.values(), []), self.code(self.own, one))
         try:
             for part in self.parts:
-                one.outcomes[part] = session.run(tests[part], patience=1)
+                one.outcomes[part] = session.run(tests[part])
+                one.broken[part] = session.broken
         except Unloadable as error:                  # perhaps it loads among ours
+            one.unloadable = str(error)
             one.outcomes = {part: [(title, str(error)) for title, *_ in tests[part]]
                             for part in tests}
         finally:
@@ -69,12 +74,29 @@ class Grader:
         for part in self.parts:
             if self.given[part] == self.own:     # no other function is due: it would be the same
                 continue
-            again = [test for test, (_, words) in zip(self.tests[part], one.outcomes[part],
-                                                      strict=True) if words is not None]
-            told = dict(run_tests(again, self.code(self.given[part], one))) if again else {}
+            failed = [title for title, words in one.outcomes[part] if words is not None]
+            told = self.run_again(part, failed, one) if failed else {}
             one.borrowed[part] = [title for title, words in told.items() if words is None]
             one.outcomes[part] = [(title, told.get(title, words))
                                   for title, words in one.outcomes[part]]
+        if one.unloadable:
+            raise Unloadable(one.unloadable)
+
+    def run_again(self, part, failed, one):
+        """{title: None or words} of tests among ours; those that broke off come last, until one of
+        them does again. Nothing if the file cannot be imported among ours."""
+        tests = [test for test in self.tests[part] if test[0] in failed]
+        broken = [test for test in tests if test[0] in one.broken.get(part, [])]
+        session = Session(tests, self.code(self.given[part], one))
+        try:
+            told = session.run([test for test in tests if test not in broken])
+            told += session.run(broken, patience=1)
+            one.unloadable = ""
+            return dict(told)
+        except Unloadable:
+            return {}
+        finally:
+            session.close()
 
     def guarded(self, step, one):
         """A pass over one submission, whatever is in it: the others are graded, still."""

@@ -11,7 +11,7 @@ from .sandbox import Broken
 from .scripts import Name
 from .source import parse
 from .submissions import text_of
-from .testing import Code, run_tests, start
+from .testing import Code, Unloadable, run_tests, start
 
 ROUNDS = 2                 # runs of a student's test on the bug, and as many on the right program
 PYTEST = ["test_bug.py", "--rootdir", ".", "-p", "no:cacheprovider", "--noconftest",
@@ -56,8 +56,11 @@ class HuntGrader(Grader):
         self.bug, self.others = sealed(name), other_bugs(name)
 
     def first(self, one):
-        outcomes = run_tests(self.tests[self.function], self.code(self.own, one))
-        wrong = [words for _, words in outcomes if words]
+        try:
+            outcomes = run_tests(self.tests[self.function], self.code(self.own, one))
+            wrong = [words for _, words in outcomes if words]
+        except Unloadable as error:                  # test_bug.py runs on our programs
+            wrong = [str(error)]
         one.outcomes[self.function] = [("the function is mended", wrong[0] if wrong else None)]
 
     def second(self, one):

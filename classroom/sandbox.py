@@ -2,9 +2,10 @@
 
 With bubblewrap a worker sees Python, its packages and a copy of the student's folder, all of it
 read-only: no network, no other process, no other file. Without, it is a plain process of the
-teacher's or, if the grader runs as root, of a user without rights.
+teacher's or, if the grader runs as root, of a user of its own without rights.
 """
 import contextlib
+import itertools
 import json
 import os
 import shutil
@@ -16,12 +17,14 @@ import tempfile
 import threading
 import time
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 LONGEST = 2 ** 22                                # bytes in a reply
 TASKS = 64                                       # processes and threads
 NOBODY = 65534                                   # user and group without rights
+NUMBERS = itertools.count()                      # of workers
 TEMPORARY = 2 ** 26                              # bytes in a sandbox's /tmp
 SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/alternatives")
 
@@ -41,11 +44,13 @@ class Limits:
     output: int | None = subprocess.DEVNULL      # for what it prints
 
 
+@cache
 def bubblewrap_works():
-    """Whether bubblewrap is installed and may make its namespaces here."""
-    probe = ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "true"]
-    installed = shutil.which("bwrap") is not None
-    return installed and subprocess.run(probe, capture_output=True).returncode == 0
+    """Whether bubblewrap is installed, and Python with NumPy runs here as a worker runs."""
+    if shutil.which("bwrap") is None:
+        return False
+    with tempfile.TemporaryDirectory() as folder:
+        return runs_numpy([*bubblewrap(folder), python_in_sandbox()])
 
 
 def dropping_rights_works():
@@ -54,9 +59,14 @@ def dropping_rights_works():
         return False
     if all(folder.stat().st_mode & 0o001 for folder in HERE.parents):
         return False
+    return runs_numpy([sys.executable], user=NOBODY, group=NOBODY, extra_groups=[])
+
+
+def runs_numpy(command, **rights):
+    """Whether Python, started by this command, can import NumPy."""
     try:
-        probe = subprocess.run([sys.executable, "-c", ""], user=NOBODY, group=NOBODY, cwd="/",
-                               capture_output=True, extra_groups=[])
+        probe = subprocess.run([*command, "-P", "-c", "import numpy"], cwd="/",
+                               capture_output=True, **rights)
     except OSError:
         return False
     return probe.returncode == 0
@@ -69,19 +79,54 @@ def best_sandbox():
     return "user" if dropping_rights_works() else "none"
 
 
+def python_in_sandbox():
+    """The Python of a virtual environment or, if a link from elsewhere was called, the file."""
+    python = Path(sys.executable).absolute()
+    return str(python if python.is_relative_to(sys.prefix) else python.resolve())
+
+
+def shown_folders():
+    """What a sealed worker sees: the system's programs, Python, packages; never a whole home."""
+    wanted = {*map(Path, SYSTEM), Path(sys.prefix), Path(sys.base_prefix),
+              Path(site.getusersitepackages())}
+    home = Path(os.path.expanduser("~"))
+    return {path for path in wanted if not home.is_relative_to(path)}
+
+
+def links_outside(folders):
+    """[(link, its target)] on the way from Python's name to its file, outside of these folders."""
+    link, found = Path(python_in_sandbox()), []
+    while link.is_symlink():
+        target = link.parent / link.readlink()
+        if not any(link.is_relative_to(folder) for folder in folders):
+            found.append((link, target))
+        link = target
+    return found
+
+
+def installed_references(folders):
+    """Copies of nlts.py and nlts_beyond.py among the packages."""
+    places = [place for folder in (*folders, Path("/usr/local"))
+              for place in folder.glob("lib*/python*/*-packages")]
+    for packages in (*places, *folders):         # of a user, packages are a folder that is shown
+        yield from packages.glob("nlts*.py")
+        yield from packages.glob("__pycache__/nlts*")
+
+
 def bubblewrap(folder):
     """The command that seals a worker: it sees worker.py and the student's folder."""
-    python = Path(sys.executable).absolute()
-    wanted = {*SYSTEM, sys.prefix, sys.base_prefix, str(python.parent.parent)}
-    wanted |= {str(python.resolve().parent.parent), site.getusersitepackages()}
-    wanted.discard("/")                          # of /bin/python3
-    options = {Path(path): ["--ro-bind-try", path, path] for path in wanted}
+    folders = shown_folders()
+    options = {path: ["--ro-bind-try", str(path), str(path)] for path in folders}
     options[Path("/tmp")] = ["--size", str(TEMPORARY), "--tmpfs", "/tmp"]  # Python may be below it
+    for shown in folders:                        # the project, by any name that it has in them
+        if HERE.parent.is_relative_to(shown.resolve()):
+            project = shown / HERE.parent.relative_to(shown.resolve())
+            options[project] = ["--tmpfs", str(project)]
     options[HERE.parent] = ["--tmpfs", str(HERE.parent)]
-    places = site.getsitepackages([sys.prefix, sys.base_prefix, "/usr", "/usr/local"])
-    for packages in map(Path, [*places, site.getusersitepackages()]):
-        for copy in (*packages.glob("nlts.py"), *packages.glob("__pycache__/nlts.*")):
-            options[copy] = ["--ro-bind", os.devnull, str(copy)]         # an installed reference
+    for copy in installed_references(folders):
+        options[copy] = ["--ro-bind", os.devnull, str(copy)]
+    for link, target in links_outside(folders):
+        options[link] = ["--symlink", str(target), str(link)]
     command = ["bwrap", "--die-with-parent", "--new-session", "--unshare-all", "--unshare-user"]
     command += ["--uid", str(NOBODY), "--gid", str(NOBODY), "--cap-drop", "ALL"]
     for path in sorted(options, key=lambda path: len(path.parts)):       # inner ones on top
@@ -156,6 +201,14 @@ def write_files(folder, files):
             path.write_bytes(data)
 
 
+def end_all_of(user):
+    """Kill every process of a user: some may have left the worker's session."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):       # it has gone
+            if folder.stat().st_uid == user:
+                os.kill(int(folder.name), signal.SIGKILL)
+
+
 class Worker:
     """One process for a student's code, in a copy of the student's files, {path: bytes}."""
 
@@ -168,19 +221,21 @@ class Worker:
         temporary.mkdir()
         write_files(copy, files)
         shutil.copy(HERE / "worker.py", script)
-        rights = {}
+        python, self.user, rights = sys.executable, None, {}
         if limits.sandbox == "bwrap":
             script, temporary, command = "/worker.py", "/tmp", bubblewrap(copy)
+            python = python_in_sandbox()
         elif limits.sandbox == "user":
-            rights = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
-            top.chmod(0o755)
-            os.chown(temporary, NOBODY, NOBODY)
+            self.user = NOBODY - 1 - next(NUMBERS) % 1000        # nobody else's
+            rights = {"user": self.user, "group": self.user, "extra_groups": []}
+            for place in (top, temporary):       # closed to other workers
+                os.chown(place, self.user, self.user)
         environment = {name: os.environ.get(name, "") for name in ("PATH", "SYSTEMROOT")}
         environment |= {"HOME": str(temporary), "TMPDIR": str(temporary), "PYTHONUTF8": "1",
                         "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1",
                         "PYTHONUSERBASE": site.getuserbase(), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
         self.process = subprocess.Popen(
-            [*command, sys.executable, "-P", "-u", script], cwd=copy, env=environment,
+            [*command, python, "-P", "-u", script], cwd=copy, env=environment,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=limits.output,
             start_new_session=True, **rights)
 
@@ -232,4 +287,6 @@ class Worker:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.kill()
         self.process.wait()
+        if self.user is not None:
+            end_all_of(self.user)
         self.folder.cleanup()

@@ -16,6 +16,7 @@ from .source import parse
 MOST_FILES, MOST_BYTES, MOST_SOURCE = 500, 20 * 2 ** 20, 2 ** 20
 WRITTEN = ("answers.md", "answers.txt", "answers.pdf", "answers.tex", "onlinetext.html")
 NLTS = re.compile(r"nlts[ _-]*(\(?\d+\)?)?\.py")             # browsers number their downloads
+ENCODINGS = re.compile(r"utf-8(-sig)?|ascii|iso-8859-\d+|(windows-|cp)125\d")
 PYTHON_MAGICS = ("%%time", "%%timeit", "%%capture", "%%writefile", "%%prun")
 
 
@@ -30,7 +31,9 @@ class Submission:
     student: str = ""                            # whose it is; the id, without a number
     folder: str = ""                             # its folder in Moodle's download
     outcomes: dict = field(default_factory=dict)         # {part: [(title, None or words)]}
+    broken: dict = field(default_factory=dict)           # {part: titles that broke off}
     borrowed: dict = field(default_factory=dict)         # {part: titles right among ours only}
+    unloadable: str = ""                         # why it cannot be imported
     scores: dict = field(default_factory=dict)           # {part: points}
     rank: dict = field(default_factory=dict)     # of the open assignment: {set: what was won back}
 
@@ -55,22 +58,24 @@ def program_first(entry):
     return entry.path.suffix.lower() not in (".py", ".ipynb"), len(entry.path.parts)
 
 
-def unpacked(entries, depth=2):
+def unpacked(entries, depth=2, tried=None):
     """({path: bytes}, problems) of one student's files. Zips are opened; what cannot be read or is
-    too much is left out."""
+    too much is left out. tried: sizes of the files so far, whether they could be read or not."""
     files, problems = {}, []
+    tried = [] if tried is None else tried
     for entry in sorted(entries, key=program_first):
         if entry.size > MOST_BYTES:
             problems.append(f"{entry.path.name} is larger than {MOST_BYTES} bytes")
             continue
-        if len(files) >= MOST_FILES or sum(map(len, files.values())) > MOST_BYTES:
+        if len(tried) >= MOST_FILES or sum(tried) > MOST_BYTES:
             problems.append(f"it has more than {MOST_FILES} files or {MOST_BYTES} bytes")
             break
+        tried.append(entry.size)
         try:
             data = {str(entry.path): entry.read()}
             if depth and entry.path.suffix.lower() == ".zip":
                 archive = zipfile.ZipFile(io.BytesIO(data[str(entry.path)]))
-                inside, more = unpacked(listing(archive), depth - 1)
+                inside, more = unpacked(listing(archive), depth - 1, tried)
                 problems += more
                 data = {str(entry.path.with_suffix("") / name): text
                         for name, text in inside.items()}
@@ -107,15 +112,21 @@ def text_of(name, data):
     elif b"\0" in data:
         raise ValueError(f"{name} is no text")
     else:
-        try:
-            text = data.decode(tokenize.detect_encoding(io.BytesIO(data).readline)[0])
-        except (SyntaxError, UnicodeDecodeError, LookupError):
-            text = data.decode("latin-1")
+        text = decoded(data, notebook)
     if notebook:
         text = notebook_text(name, text)
     if not text.strip():
         raise ValueError(f"{name} is empty")
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def decoded(data, notebook):
+    """The text in the encoding that it names, if that is a usual one, or in Latin-1."""
+    try:
+        found = "utf-8-sig" if notebook else tokenize.detect_encoding(io.BytesIO(data).readline)[0]
+        return data.decode(found if ENCODINGS.fullmatch(found.lower()) else "latin-1")
+    except (SyntaxError, UnicodeDecodeError, LookupError):
+        return data.decode("latin-1")
 
 
 def notebook_text(name, text):

@@ -79,20 +79,24 @@ class Session:
 
     def __init__(self, tests, code):
         self.code, self.worker = code, None
+        self.broken = []                         # titles of tests that broke off, or were not run
         self.text = json.dumps([steps for _, steps, _ in tests])
 
     def run(self, tests, patience=PATIENCE):
-        """[(title, None or words)]"""
-        outcomes, broken = [], 0
+        """[(title, None or words)]; when so many tests have broken off, the others are not run."""
+        outcomes, self.broken = [], []
         for title, steps, answers in tests:
-            words = f"not run: {patience} tests before it broke off"
-            if broken < patience:
-                self.worker = self.worker or start(self.text, self.code)
-                try:
-                    words = judge(steps, answers, self.worker.ask({"steps": steps}))
-                except (Broken, RecursionError) as error:
-                    words, broken = str(error), broken + 1
-                    self.close()
+            if len(self.broken) >= patience:
+                outcomes.append((title, "not run: tests before it broke off"))
+                self.broken.append(title)
+                continue
+            self.worker = self.worker or start(self.text, self.code)
+            try:
+                words = judge(steps, answers, self.worker.ask({"steps": steps}))
+            except (Broken, RecursionError) as error:
+                words = str(error)
+                self.broken.append(title)
+                self.close()
             outcomes.append((title, words))
         return outcomes
 

@@ -138,8 +138,10 @@ def encode(value):
         value = value.detach().cpu().numpy()
     if isinstance(value, np.generic) or isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
-    if value is None or isinstance(value, (bool, int, float, str, dict)):
+    if value is None or isinstance(value, (bool, int, float, str)):
         return value
+    if isinstance(value, dict):
+        return {str(name): encode(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [encode(item) for item in value]
     if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
@@ -148,10 +150,13 @@ def encode(value):
 
 
 def decode(value, find=None):
-    """The inverse of `encode`, for arrays in lists and alone; find: what has a name."""
+    """The inverse of `encode`, for arrays in lists and alone; find: what has a name. A reply may be
+    forged: an array of anything but numbers is a ValueError."""
     if isinstance(value, list):
         return [decode(item, find) for item in value]
     if isinstance(value, dict) and "array" in value:
+        if not {*map(type, value["array"])} <= {bool, int, float}:
+            raise ValueError("an array of numbers was expected")
         return np.array(value["array"]).reshape(value["shape"])
     if find and isinstance(value, dict) and "name" in value:
         return find(value["name"])

@@ -17,7 +17,7 @@ from classroom.catalogue import ALL, ASSIGNMENTS, HOME
 from classroom.grading import Grader
 from classroom.sandbox import bubblewrap_works
 from classroom.scripts import build_tests
-from classroom.testing import Unloadable, judge
+from classroom.testing import judge
 from classroom.worker import Stage, decode, flat, is_blank, load
 
 LINUX = sys.platform == "linux"                  # elsewhere memory is not limited
@@ -232,6 +232,9 @@ ACCIDENTS = {                       # work, points of match_mean and of invertib
     "50 GB": (broken("    np.ones(50 * 2 ** 27)\n"), 0, 13, "MemoryError"),
     "bit by bit": (broken(HOARD, "    input()\n"), 0, 0, "more than 0.3 GB"),
     "leaves": (broken("    import os\n    os._exit(0)\n"), 0, 13, "exited during"),
+    "leaves once": (broken("    import os\n    len(E_new) == 7 and os._exit(0)\n"), 4.67, 13,
+                    "exited during"),
+    "a table of names": (broken("    return {'mean': np.zeros(3)}\n"), 0, 13, "read as numbers"),
     "megabytes": (broken("    print('x' * 3_000_000)\n", "    Phi_old += 0.1\n"), 7, 0, "yours is"),
     "renamed": (INVERTIBLE.replace("def match_mean", "def matched_mean"), 0, 13, "not written"),
     "helper": (INVERTIBLE.replace(MEAN, "    return helped(E_new)")
@@ -273,6 +276,22 @@ def test_files_that_cannot_be_imported_say_why(invertible):
         assert result.points == 0
         assert UNLOADABLE[result.id][1] in result.problem, result.problem
     invertible.limits = limits
+
+
+def test_a_file_that_does_not_load_among_ours_keeps_its_points(invertible):
+    """Its last line needs the student's own match_mean, which has one more argument."""
+    work = INVERTIBLE.replace("mu_old):\n" + MEAN, "mu_old, how=1):\n" + MEAN)
+    work = work.replace(PRIOR, "    return Phi_old, mu_old\n" + PRIOR)
+    text = text_of("invertible", work) + "\nmatch_mean(np.eye(2), np.eye(2), np.ones(2), how=1)\n"
+    (result,) = invertible.grade_all([submission("own", text)], 1)
+    assert list(result.scores.values()) == [7, 0] and not result.problem, words_of(result)
+
+
+def test_a_test_that_breaks_off_makes_no_other_one_borrowed(invertible):
+    work = broken("    import os\n    len(mu_old) == 1 and os._exit(0)\n")
+    (result,) = invertible.grade_all([submission("once", text_of("invertible", work))], 1)
+    assert "exited" in words_of(result) and 0 < result.points < invertible.points
+    assert not any(result.borrowed.values())
 
 
 # What is right is right ---------------------------------------------------------------------------
@@ -436,5 +455,5 @@ def test_a_sandbox_that_does_not_work_is_no_fault_of_students():
     grader = Grader("invertible", 1, "none")
     grader.try_out()
     grader.text += "\n1 / 0\n"
-    with pytest.raises(Unloadable, match="ZeroDivisionError"):
+    with pytest.raises(ValueError, match="sandbox does not work here.*ZeroDivisionError"):
         grader.try_out()

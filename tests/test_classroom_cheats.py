@@ -20,7 +20,7 @@ from classroom import catalogue, source
 from classroom.__main__ import main
 from classroom.comparisons import compare
 from classroom.grading import Grader
-from classroom.sandbox import Limits, bubblewrap, bubblewrap_works
+from classroom.sandbox import Limits, bubblewrap, bubblewrap_works, python_in_sandbox
 from classroom.testing import Code, start
 from classroom.worker import encode, is_blank
 
@@ -113,6 +113,9 @@ INSIDE = {
     "array of objects": "    return np.array([match_mean] * len(mu_old), dtype=object)\n",
     "forged array": """
     return {"array": "", "kind": "O", "shape": [len(mu_old)]}
+""",
+    "forged texts": """
+    return {"array": ["x" * 10_000] + [""] * 1000, "shape": [1001]}
 """,
     "forged shape": """
     return {"array": "AAAA", "kind": "<f8", "shape": [10 ** 12, 10 ** 12]}
@@ -517,6 +520,40 @@ def test_the_sandbox_hides_no_python_that_lies_in_tmp():
     mounts = [command[i + 1] for i, word in enumerate(command)
               if word in ("--tmpfs", "--ro-bind-try")]
     assert mounts.index("/tmp") < mounts.index(sys.prefix)
+
+
+def test_the_sandbox_of_a_python_in_a_home_folder_shows_no_home(tmp_path, monkeypatch):
+    """~/bin/python3 is a link: the file behind it is run. An installed nlts_beyond.py is hidden."""
+    (tmp_path / "bin").mkdir()
+    link = tmp_path / "bin" / "python3"
+    link.symlink_to(Path(sys.executable).resolve())
+    packages = tmp_path / ".local" / "lib" / "python3.11" / "site-packages"
+    packages.mkdir(parents=True)
+    for name in ("nlts.py", "nlts_beyond.py", "other.py"):
+        (packages / name).write_text("")
+    monkeypatch.setattr(sys, "executable", str(link))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(site, "getusersitepackages", lambda: str(packages))
+    command = bubblewrap(Path.cwd())
+    shown = {Path(command[i + 1]) for i, word in enumerate(command) if word == "--ro-bind-try"}
+    assert not any(tmp_path.is_relative_to(path) for path in shown)
+    hidden = {after for before, after in zip(command, command[1:], strict=False)
+              if before == os.devnull}
+    assert hidden >= {str(packages / "nlts.py"), str(packages / "nlts_beyond.py")}
+    assert str(packages / "other.py") not in hidden
+    assert python_in_sandbox() == str(link.resolve())
+
+
+def test_a_chain_of_links_to_python_is_whole_in_the_sandbox(tmp_path, monkeypatch):
+    (tmp_path / "venv" / "bin").mkdir(parents=True)
+    python, hop = tmp_path / "venv" / "bin" / "python", tmp_path / "hop"
+    hop.symlink_to(Path(sys.executable).resolve())
+    python.symlink_to(hop)
+    monkeypatch.setattr(sys, "executable", str(python))
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "venv"))
+    command = bubblewrap(Path.cwd())
+    at = command.index("--symlink")
+    assert command[at + 1:at + 3] == [str(hop.readlink()), str(hop)]
 
 
 def test_the_sandbox_of_a_system_python_is_no_door_to_everything(monkeypatch):

@@ -130,6 +130,7 @@ def test_who_mends_and_tests_gets_the_points():
     cases = {"both": (right, GOOD, 5, 5, ""), "neither": (bug, None, 0, 0, "no test_bug.py"),
              "always": (right, "def test_x():\n    pass\n", 5, 0, "passes on the bug"),
              "never": (right, "def test_x():\n    assert 0\n", 5, 0, "fails on the right"),
+             "no program": ("1 / 0\n", GOOD, 0, 5, ""),
              "binary": (right, "\0", 5, 0, "no text"),
              "broken": (right, "import nowhere\n", 5, 0, "cannot run"),
              "leaves": (right, "import os\nos._exit(1)\n", 5, 0, "exited")}
