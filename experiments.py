@@ -144,6 +144,8 @@ def tell_table(lines):
     """Rewards beside the paper's, two kinds of forgetting, its claims, ours, a summary, hours."""
     rewards = grouped(lines, "dataset", "algorithm")
     parts = [report.rewards_text(lines, rewards)]
+    if max(line["run"] for line in lines):
+        parts.append(report.lowest_text({name_of(d): own for d, own in rewards.items()}))
     if report.whole(rewards):
         parts.append(report.kinds_text(report.whole(rewards)))
     parts += [gains_text(title, pairs, rewards)

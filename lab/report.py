@@ -125,6 +125,14 @@ def rewards_text(lines, rewards, title="reward", printed=True):
     return text_table([title, "steps", "runs", *names], rows) + "\nmean ± standard deviation"
 
 
+def lowest_text(rewards):
+    """What the worst run of each algorithm earned: a row per problem, named."""
+    names = list(dict.fromkeys(name for own in rewards.values() for name in own))
+    rows = [[d, *(f"{own[name].min():.0f}" if name in own else "" for name in names)]
+            for d, own in rewards.items()]
+    return text_table(["reward of the worst run", *names], rows)
+
+
 def explored_text(lines):
     """The share of plays that were not of the arm thought best: a row per problem, named."""
     named = [line | {"problem": problem_of(line), "label": label(line)} for line in lines]

@@ -18,6 +18,7 @@ PRIORS = {"both-priors": "the paper's", "carried": "ours, carried", "kept": "old
           "no-prior": "none"}
 SHOWN = STYLE | {"kept": {"color": "#E69F00", "linestyle": ":", "marker": "D"}}
 CERTAIN = {"color": "#D55E00", "alpha": 0.06, "linewidth": 0, "zorder": 0}    # shaded
+EDGES = -100, 300                                     # of the picture, in percent won back
 LEAST = 5                                             # tuples of an arm that left, to be measured
 
 
@@ -114,30 +115,37 @@ def tell(lines):
 
 
 def draw(lines):
-    """Won back of what the posterior forgets against calibration: a point per data set, prior."""
+    """How certain each prior is, and what it wins back: a row per data set."""
     points = points_of(lines)
-    figure, panel = report.pyplot().subplots(figsize=(8.5, 5.5))
-    for name, label in PRIORS.items():
+    figure, (left, right) = report.pyplot().subplots(1, 2, figsize=(9, 1.8 + 0.42 * len(points)),
+                                                     sharey=True)
+    for k, (name, label) in enumerate(PRIORS.items()):
         found = [own[name] for own in points.values()]
-        style = SHOWN[name] | {"linestyle": "none", "markersize": 7, "capsize": 2}
+        rows = np.arange(len(points)) + 0.2 * (k - (len(PRIORS) - 1) / 2)
+        style = SHOWN[name] | {"linestyle": "none", "markersize": 5}
+        left.plot(np.exp([one["bias"] for one in found]), rows, label=label, **style)
+        won = np.array([one["won back"] for one in found])
         errors = np.nan_to_num([one["standard error"] for one in found])
-        panel.errorbar(np.exp([one["bias"] for one in found]), [one["won back"] for one in found],
-                       errors, label=label, **style)
-        for d, own in points.items():
-            panel.annotate(name_of(d)[:4], (np.exp(own[name]["bias"]), own[name]["won back"]),
-                           (4, 3), textcoords="offset points", fontsize=6, color="0.35")
-    panel.plot(1, 100, markersize=18, markerfacecolor="none", label="perfect prior",
-               **STYLE["perfect-prior"] | {"linestyle": "none", "zorder": 1})
-    panel.set_xscale("log")
-    panel.axhline(100, color="0.7", linewidth=0.8, zorder=0)
-    panel.set_xlim(left=panel.get_xlim()[0])
-    panel.axvspan(panel.get_xlim()[0], 1, **CERTAIN)
-    panel.xaxis.set_major_formatter("{x:,g}")
-    panel.set_xlabel("s² of the prior / s² of full memory (geometric mean)\n"
-                     "←  more certain than full memory              less certain  →", fontsize=10)
-    panel.set_ylabel("won back of what the posterior forgets, %\n"
-                     "(0: no prior, 100: perfect prior)", fontsize=10)
-    panel.legend(fontsize=9, loc="upper right")
-    figure.suptitle("What a prior earns, and how certain it is: a point per data set and prior, "
-                    f"mean of {report.runs_of(lines)} ± 1 standard error")
+        inside = (won > EDGES[0]) & (won < EDGES[1])
+        right.errorbar(won[inside], rows[inside], xerr=errors[inside], capsize=2, **style)
+        for x, error, row in zip(won[~inside], errors[~inside], rows[~inside], strict=True):
+            edge = EDGES[int(x > 0)]
+            text = report.with_error(x, error)
+            right.annotate(f"{text} →" if x > 0 else f"← {text}", (edge, row), fontsize=6,
+                           color=style["color"], va="center", ha="right" if x > 0 else "left")
+    left.set_xscale("log")
+    left.set_xlim(left.get_xlim())
+    left.axvspan(left.get_xlim()[0], 1, **CERTAIN)
+    left.axvline(1, color="black", linewidth=0.8)
+    left.xaxis.set_major_formatter("{x:,g}")
+    left.set_xlabel("s² of the prior / s² of full memory (geometric mean)\n"
+                    "←  more certain than full memory      less certain  →")
+    left.set_yticks(range(len(points)), map(name_of, points))
+    for x in (0, 100):
+        right.axvline(x, color="0.6", linewidth=0.8, zorder=0)
+    right.set(xlim=EDGES, ylim=(len(points) - 0.4, -0.6),
+              xlabel="won back of what the posterior forgets, %\n(0: no prior, 100: perfect prior)")
+    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    figure.suptitle("How certain a prior is, and what it earns: mean of "
+                    f"{report.runs_of(lines)} ± 1 standard error")
     return {"calibration": figure}

@@ -186,6 +186,7 @@ def tell(lines):
     rows = [[d, *(mean_sd(own[name]) for name in names)] for d, own in rewards.items()]
     parts = [text_table(["reward", *names], rows) + (
         f"\nmean ± standard deviation of {report.runs_of(lines)}, all on the same rows")]
+    parts.append(report.lowest_text(rewards))
     rows = [[d, *(f"{own[name].mean():.1f}" for name in names)] for d, own in seconds.items()]
     parts.append(text_table(["CPU seconds per run", *names], rows))
     parts += [gains_text(rewards, mine) for mine in OURS if mine in names and len(names) > 1]

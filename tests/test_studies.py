@@ -200,9 +200,18 @@ def test_calibration_tells_and_draws(tmp_path):
     assert "nearest to full memory on 0 of 2" in told and "than full memory on 2;" in told
     assert "2.80 (-2.80)" in told and "130 ± 0" in told
     figure = calibration.draw(lines)["calibration"]
-    names = [text.get_text() for text in figure.axes[0].texts]
-    assert names.count("Stat") == names.count("Adul") == len(calibration.PRIORS)     # all points
+    left, right = figure.axes
+    assert [text.get_text() for text in left.get_yticklabels()] == ["Statlog", "Adult"]
+    drawn = sorted(line.get_xdata()[0] for line in right.lines if len(line.get_xdata()) == 2
+                   and line.get_marker() in "s^Dv")
+    assert drawn == pytest.approx([0, 50, 90, 130]) and not right.texts
     figure.savefig(tmp_path / "calibration.png")
+
+
+def test_what_does_not_fit_into_the_picture_is_told_at_its_edge():
+    (right,) = calibration.draw(made_up(**REWARDS | {"carried": 60.0, "kept": -20.0}))[
+        "calibration"].axes[1:]
+    assert [text.get_text() for text in right.texts] == ["500 ± 0 →", "← -300 ± 0"]
 
 
 # Ablation -----------------------------------------------------------------------------------------
