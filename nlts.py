@@ -4,12 +4,14 @@ T. Zahavy and S. Mannor, "Neural Linear Bandits: Overcoming Catastrophic Forgett
 Likelihood Matching", 2019. Read this beside the paper, top to bottom. Equations have the numbers of
 the PDF. Lines of pseudo code have no numbers in print; ours are [1.1] to [1.6] for Algorithm 1 and
 [2.1] to [2.24] for Algorithm 2: `LinearTS` and `NeuralLinearTS` print the pseudo code with them.
+x' is the transpose of x; S >= c I says that no eigenvalue of S is below c; ||S||^2 sums squares.
 
 paper          here                     shape     what
 d, g, N                                           sizes: of contexts, of features, number of arms
 b(t)           context                  (d,)      context; in Sec. 2 it is its own features
 a(t)           arm                      ()        the arm that is played
 r_t            reward, r                ()        the reward that it pays
+               arms[i]                            what is known of arm i: its posterior
 phi(t)         phi                      (g,)      features: activations of the last hidden layer
 Phi            Phi                      (g, g)    sum of phi phi'
 f              f                        (g,)      sum of phi r
@@ -21,14 +23,17 @@ mu^0           mu0                      (g,)      prior mean
 mu-hat         mu_hat                   (g,)      posterior mean
 mu-tilde       mu_tilde                 (g,)      sample of the posterior
 nu^2           nu2                      ()        variance of the noise
+v              v                        ()        Algorithm 1: standard deviation of known noise
 a_i            a                        ()        nu2 ~ Inv-Gamma(a, b)
 b_i            b                        ()        (b_i is not the context b(t))
+D              network                            D(b)_i estimates the reward of arm i
+               weights                  (N, g)    LastLayerWeights(D): D(b) = weights phi
 E              buffer                             the replay buffer
                E, r                     (n, g)    features, and rewards (n,), of several tuples
 E^i_phi_old    E_old[i]                 (n_i, g)  old features of arm i's tuples in the buffer
 E^i_phi        E_new[i]                 (n_i, g)  their new features
-Phi_old        forgotten[i].precision   (g, g)    posterior of arm i's tuples that left the buffer
-mu_old         forgotten[i].mu_hat      (g,)      its mean
+Phi_old        forgotten[i].precision   (g, g)    posterior precision of tuples that left the buffer
+mu_old         forgotten[i].mu_hat      (g,)      their posterior mean
 m              forgotten[i].n           ()        their number
 s^2_j          s2                       (n_i,)    phi_old' Phi_old^-1 phi_old
 (Phi^0)^-1     S                        (g, g)    prior covariance / nu2
@@ -134,7 +139,7 @@ class BayesianLinearRegression:
         return BayesianLinearRegression(Phi_old, mu_old, a_old, b_old, m)
 
     def sample(self, rng, nu2=None):
-        """Eq. 1: draw (nu2, mu_tilde) from the posterior; a variance of the noise may be given."""
+        """Draw (nu2, mu_tilde) from the posterior of Eq. 2; with nu2 given, mu_tilde of Eq. 1."""
         if nu2 is None:
             nu2 = inverse_gamma_noise([self], None, rng)[0]
         z = rng.standard_normal(len(self.mu_hat))
@@ -234,7 +239,7 @@ class LinearTS:
 # Sec. 3, 1: representation ------------------------------------------------------------------------
 
 class MLP(nn.Module):
-    """The paper's network: one hidden layer of ReLUs, in float64.
+    """The paper's network: one hidden layer, of ReLUs as in the authors' code, in float64.
 
     First weights are uniform within 1/sqrt(dim), in the last layer within 0.3. The hidden biases
     start at 0, as in the authors' code.
@@ -367,7 +372,7 @@ def match_covariance(E_new, s2, ridge=1e-3, floor=1e-2):
     With the bound, S is Z with its eigenvalues raised: Z = Q diag(w) Q' gives S = Q diag(x) Q' with
     x = max(w, least). What is left are n equations for n numbers y_j, one per tuple:
         gradient_j = phi_j'S phi_j + rho y_j - s_j^2 = 0.
-    They say that a convex function has its minimum in y (Qi and Sun, 2006, call it the dual):
+    They say that y minimizes a convex function, the dual (Qi and Sun, 2006):
         theta(y) = rho/2 ||y||^2 - s2'y + 1/2 sum_a x_a (2 w_a - x_a).
     Newton's method finds it. In the basis Q features are p = E Q, and the second derivative is
         H_jk = rho 1[j = k] + sum_ab share_ab p_ja p_jb p_ka p_kb,
@@ -450,8 +455,9 @@ def invertible_prior(E_old, E_new, mu_old, Phi_old):
 # Appendix A: Algorithm 2 --------------------------------------------------------------------------
 
 class NeuralLinearTS:
-    """Algorithm 2: limited memory neural-linear Thompson sampling, as printed (the header of this
-    file says what is read differently).
+    """Algorithm 2: limited memory neural-linear Thompson sampling. As printed, but with phi r for
+    phi'r in [2.13] and [2.24], and Phi0 and Phi0 + Phi for B^0 and B in [2.17]. The header of this
+    file says what else is read differently: nu in [2.6] is nu2 in the code.
 
     [2.1]   for all i: Phi0 = I, mu_hat = mu0 = 0, Phi = 0, here: agent = NeuralLinearTS(network,
             f = 0, a = a0, b = b0                                     n_arms, memory)
@@ -481,10 +487,10 @@ class NeuralLinearTS:
     [2.23]              mu0 = LastLayerWeights(D)_i
     [2.24]              Phi = sum of phi phi', f = sum of phi r, over the buffer
 
-    memory: tuples in the buffer, of all arms together (the paper: 100 per arm); None keeps all, and
-    then `prior` has no use (Riquelme et al., "Deep Bayesian Bandits Showdown", 2018). prior, train
-    and noise are functions such as `likelihood_matching`, `train` and `inverse_gamma_noise`. The
-    network is trained in place.
+    memory: tuples in the buffer, of all arms together (the paper: 100 per arm). None, the default,
+    keeps all: that is full memory (Riquelme et al., "Deep Bayesian Bandits Showdown", 2018), which
+    forgets nothing and takes no `prior`. prior, train and noise are functions such as
+    `likelihood_matching`, `train` and `inverse_gamma_noise`. The network is trained in place.
     An agent is not thread-safe: guard it with a lock.
     """
 
@@ -523,8 +529,8 @@ class NeuralLinearTS:
     def update(self, context, arm, reward):                                                 # [2.9]
         """Observe the reward that the arm paid in this context, Eq. 4; every L steps, learn.
 
-        Whatever is raised, the agent is as before the call, or the tuple counts in buffer,
-        posterior and t alike. If learning fails, only the tuple counts.
+        If an error is raised, nothing has changed; or, if it was learning that failed, the tuple
+        counts in buffer, posterior and t, and the learning phase has not happened.
         """
         phi = self.phi(context)
         _whole("arm", arm, 0, self.n_arms - 1)
@@ -546,7 +552,7 @@ class NeuralLinearTS:
     def learn(self):
         """A learning phase, in three moves: take the buffer out of the posterior, carry what was
         forgotten over to the new features, put the buffer back in."""
-        contexts, arms, rewards = self.buffer.arrays()
+        contexts, arms, rewards = self.buffer.arrays()       # here arms are numbers (n,)
         own = [arms == i for i in range(self.n_arms)]        # which tuples are arm i's
         r = [rewards[own_i] for own_i in own]
         network = copy.deepcopy(self.network)                # copies: if it fails, nothing has

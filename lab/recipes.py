@@ -9,7 +9,7 @@ from lab import fast, references
 
 MEMORY = 100                                          # buffered tuples per arm: Sec. 4
 RECOMMENDED = {"L": 100, "P": 200, "initial_pulls": 3}
-WHEEL_PHASES = {"L": 200, "P": 400}                   # the authors' code
+WHEEL_PHASES = {"L": 200, "P": 400}                   # Appendix B
 
 
 @dataclass(frozen=True)

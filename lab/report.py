@@ -20,9 +20,9 @@ STYLE = {  # of the algorithms, everywhere the same: Okabe-Ito colors, lines, ma
     "greedy": {"color": "#F0E442", "linestyle": (0, (2, 2)), "marker": "<"},
     "perfect-prior": {"color": "#009E73", "linestyle": (0, (3, 1, 1, 1)), "marker": "*"},
 }
-PAIRED = ("Differences are paired by run, ± standard error. \"Supported\" is a gain and \"not "
-          f"supported\" a loss at {LEVEL:.0%}\n(t-test, Holm's correction for all claims of the "
-          "table); \"unclear\" is neither.")
+PAIRED = ("Differences are paired by run, ± standard error. \"Supported\": above 0, or of \"as "
+          "good as\" above minus the slack;\n\"not supported\": below; \"unclear\": neither. At "
+          f"{LEVEL:.0%}, t-test with Holm's correction for all claims of the table.")
 
 
 @dataclass

@@ -110,7 +110,7 @@ def tell(lines):
         f"The first {report.runs_of(lines)} of the table, ± standard error.\n"
         f"Ours is nearest to full memory on {nearest.count('carried')} of {len(points)} data sets. "
         f"The paper's prior is more certain than full memory on {certain};\nit earns more than the "
-        f"perfect prior on {more} (5 %, Holm's correction): `exploration` shows why.",
+        f"perfect prior on {more} (5 %, Holm's correction): `exploration` asks why.",
         report.explored_text(lines)])
 
 

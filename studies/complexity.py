@@ -91,10 +91,10 @@ def claims_of(data):
         ("carried, a phase: O(1), so all O(T)", late, 0, False, *growth(t, carried, least)),
         ("limited memory, buffer: O(1)", late, 0, False, *growth(t, limited, least)),
         ("Eq. 6, CVXPY: at most linear in n", f"n >= {MANY}", 1, True, *growth(*solved["CVXPY"])),
-        ("Eq. 6, our solver: linear in N", "N >= 4", 1, False, *growth(*solved["N"], 4)),
-        ("Eq. 6, our solver: at most linear in n", f"n <= {FEW}", 1, True,
+        ("Eq. 6, lab/fast.py: linear in N", "N >= 4", 1, False, *growth(*solved["N"], 4)),
+        ("Eq. 6, lab/fast.py: at most linear in n", f"n <= {FEW}", 1, True,
          *growth(*solved["n"], most=FEW)),
-        ("Eq. 6, our solver: at most linear in n", f"n >= {FEW}", 1, True,
+        ("Eq. 6, lab/fast.py: at most linear in n", f"n >= {FEW}", 1, True,
          *growth(*solved["n"], FEW)),
     ]
 

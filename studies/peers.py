@@ -215,7 +215,8 @@ def gains_text(rewards, mine):
 
 
 CHOSEN = """chosen here
-  All have one layer of 50 ReLUs; LiM2, carried, both-priors and greedy have 100 tuples per arm.
+  All have one layer of 50 ReLUs. LiM2, recommended, carried, both-priors and greedy have 100 tuples
+  per arm; NeuralTS and neural-linear keep all.
   LiM2: one step of RMSProp on 16 tuples per arm, step size 0.1/(1 + t/20), then one on each
   covariance, of size 0.01/t, gradients up to 5, + 1e-5 I; λ = 1, first weights within 0.3. Its
   public program has an output bias that the regression lacks: told apart, because it costs reward.

@@ -27,7 +27,8 @@ CLAIMS = [  # panel, place, least and most of s(b) over full memory's; what that
     ("no prior", "forgotten", 1.5, np.inf, "no prior is less certain where tuples were forgotten"),
     ("the paper's prior", "elsewhere", 0, 1 / 1.5,
      "the paper's prior is overconfident away from the data"),
-    ("our prior", "forgotten", 1 / 3, 3, "ours is within a factor of 3 where tuples were"),
+    ("our prior", "forgotten", 1 / 3, 3,
+     "ours is within a factor of 3 where tuples were forgotten"),
     ("our prior", "elsewhere", 1 / 1.5, 1.5, "ours is within a factor of 1.5 away from the data"),
 ]
 

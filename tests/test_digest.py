@@ -66,7 +66,7 @@ CHANGES = [  # file, what stands there, what is put there, the part that differs
      None, []),
     ("studies/ablation.py", "# Other priors", "# Others", None, []),
     ("studies/ablation.py", '"baseline: reward"', '"as it is"', None, []),
-    ("studies/calibration.py", "figsize=(8.5, 5.5)", "figsize=(8, 5)", None, []),
+    ("studies/calibration.py", "figsize=(9, 1.8", "figsize=(8, 1.8", None, []),
     ("lab/references.py", "self.b[i] * invgamma", "2 * self.b[i] * invgamma", None, []),
     ("lab/runs.py", "time.sleep(1)", "time.sleep(2)", None, []),
     ("lab/recipes.py", 'RECOMMENDED = {"L": 100', 'RECOMMENDED = {"L": 101', None, []),

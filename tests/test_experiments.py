@@ -302,7 +302,8 @@ def test_a_claim_is_held_to_the_data_sets_that_the_paper_names():
     assert found["both-priors", "neural-linear"] == (
         "not supported: on 0 of the 1 data sets where the paper has it, and on 1 other; "
         "loses on 1 (Statlog)")
-    assert found["both-priors", "linear"].startswith("supported: on 1 of the 1 data sets")
+    assert found["both-priors", "linear"].startswith(
+        "supported: on 1 of the 1 nonlinear data sets")
     assert experiments.found_in("carried", "no-prior", {"adult": (None, "supported")}) == (
         "gains on 1 of 1 data sets, loses on 0")
 
