@@ -16,6 +16,7 @@ from made_files import HTML, REVIEWS, bundled, lines_of, originals, text_of
 from scipy import stats
 
 import datasets
+import nlts
 from datasets import DataError, Problem, drift, from_csv, load, wheel
 from lab import fetch
 
@@ -300,6 +301,18 @@ def test_jester_splits_a_user_s_ratings(folder):
     joined = np.sort(np.sort(np.hstack([p.contexts, p.rewards]), 1), 0)
     np.testing.assert_array_equal(joined, np.sort(np.sort(X, 1), 0))
     assert set(p.rewards.ravel()) != set(q.rewards.ravel())  # other jokes are the arms
+
+
+def test_features_may_outnumber_the_numbers_of_a_context():
+    """Sec. 3 has g < d. On Statlog and on the wheel it is not so, and nothing is amiss."""
+    for problem in (load("statlog", steps=12), wheel(steps=12)):
+        network = nlts.MLP(problem.dim, problem.n_arms)
+        agent = nlts.NeuralLinearTS(network, problem.n_arms, memory=8, L=6, P=2, initial_pulls=1)
+        assert len(agent.arms[0].mu0) == 50 > problem.dim
+        for context, rewards in zip(problem.contexts, problem.rewards, strict=True):
+            arm = agent.act(context)
+            agent.update(context, arm, rewards[arm])
+        assert agent.t == 12
 
 
 @pytest.mark.parametrize("delta, optimum", [(0.5, 1000), (0.3, 872), (0.1, 808)])
