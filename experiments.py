@@ -321,6 +321,8 @@ WHEEL = [  # algorithm, variant, hyperparameters, recipe if it is not the algori
     ("both-priors", "b⁰ = 0.06", WHEEL_PHASES | {"b0": 0.06}, None),      # the noise that there is
     ("both-priors", "twice", WHEEL_PHASES, TWICE),
 ]
+WHEEL_OURS = [("carried", "both-priors"), ("carried", "neural-linear"),
+              ("recommended", "both-priors")]
 DRAWN = {"linear": "linear", "both-priors": "both priors", "recommended": "recommended"}
 DELTAS = 0.5, 0.3                                     # of the picture
 
@@ -355,6 +357,8 @@ def tell_wheel(lines):
                     known = theirs[name][0] - theirs["linear"][0] if name in theirs else None
                     claims.append(Claim(f"δ = {delta}: {name} > linear", own[name], own["linear"],
                                         printed=known))
+        claims += [Claim(f"δ = {delta}: {better} > {worse}", own[better], own[worse])
+                   for better, worse in WHEEL_OURS if better in own and worse in own]
     safe = 0.2 * lines[0]["steps"]
     parts = [text_table(["wheel", *labels], rows) + (
         f"\nmean ± standard deviation of {report.runs_of(lines)}; always playing the safe arm "

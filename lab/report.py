@@ -272,6 +272,6 @@ def draw_kinds(rewards, labels, title):
     for panel in (left, right):
         panel.legend(fontsize=7, loc="lower left", bbox_to_anchor=(0, 1), frameon=False)
     total = len(next(iter(rewards.values()))["no-prior"])
-    figure.suptitle(f"{title}: mean of {total} runs ± 1 standard error; in brackets what the "
-                    "posterior forgets, the denominator on the right")
+    figure.suptitle(f"{title}: mean of {total} runs ± 1 standard error\nin brackets: the reward "
+                    "that the posterior forgets, the denominator on the right")
     return figure
