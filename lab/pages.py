@@ -18,8 +18,9 @@ def fill(o):
 
 
 def filled(path):
-    """The page with each file that a block names put between the block's marks; of a picture, its
-    name and the text behind it."""
+    """The page with each file that a block names put between the block's marks. A picture stands
+    there with its name and the text behind it; a report that ends in `: first part`, up to its
+    first empty line."""
     def fill(match):
         name, text = match[1], match[2] or ""
         return f"<!-- {name}{text} -->\n{content(path.parent / name, name, text)}\n<!-- end -->"
@@ -34,6 +35,8 @@ def content(source, name, text):
     if source.suffix == ".png":
         return f"![{text.removeprefix(': ')}]({name})"
     found = source.read_text(encoding="utf-8").strip("\n")
+    if text == ": first part":
+        found = found.split("\n\n")[0]
     return f"```\n{found}\n```" if source.suffix == ".txt" else found
 
 

@@ -414,18 +414,21 @@ def test_prior_errors_vanish_where_the_assumptions_hold_and_grow_where_not():
 # Pages --------------------------------------------------------------------------------------------
 
 def test_blocks_are_filled_from_their_files(tmp_path):
-    (tmp_path / "a.txt").write_text("1 ± 2\n", encoding="utf-8")
+    (tmp_path / "a.txt").write_text("1 ± 2\n\n3 ± 4\n", encoding="utf-8")
     (tmp_path / "b.md").write_text("| x |\n", encoding="utf-8")
     page = tmp_path / "README.md"
     (tmp_path / "c.png").write_bytes(b"")
     page.write_text("x\n<!-- a.txt -->\ntyped by hand\n<!-- end -->\n<!-- b.md -->\n<!-- end -->\n"
                     "<!-- gone.txt -->\nstays\n<!-- end -->\n<!-- c.png: a line -->\n<!-- end -->\n"
-                    "<!-- gone.png: a line -->\n<!-- end -->\n", encoding="utf-8")
+                    "<!-- gone.png: a line -->\n<!-- end -->\n"
+                    "<!-- a.txt: first part -->\n<!-- end -->\n", encoding="utf-8")
     assert pages.filled(page) == (
-        "x\n<!-- a.txt -->\n```\n1 ± 2\n```\n<!-- end -->\n<!-- b.md -->\n| x |\n<!-- end -->\n"
+        "x\n<!-- a.txt -->\n```\n1 ± 2\n\n3 ± 4\n```\n<!-- end -->\n"
+        "<!-- b.md -->\n| x |\n<!-- end -->\n"
         "<!-- gone.txt -->\n*Not measured yet.*\n<!-- end -->\n"
         "<!-- c.png: a line -->\n![a line](c.png)\n<!-- end -->\n"
-        "<!-- gone.png: a line -->\n*Not measured yet.*\n<!-- end -->\n")
+        "<!-- gone.png: a line -->\n*Not measured yet.*\n<!-- end -->\n"
+        "<!-- a.txt: first part -->\n```\n1 ± 2\n```\n<!-- end -->\n")
 
 
 def test_the_summary_has_the_papers_number():
