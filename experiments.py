@@ -563,9 +563,10 @@ COMMANDS = {
         full={"runs": 3, "steps": 8000}, quick={"runs": 1, "steps": 2000}, least={"steps": 1000},
         again=("fresh",)),
     "matching": Command(
-        "Eq. 6: solvers compared", 15, matching.measure, matching.tell,
-        full={"datasets": tuple(paper.TABLE)}, quick={"datasets": ("statlog", "mushroom")},
-        again=("fresh",)),
+        "Eq. 6: solvers compared", 2, matching.measure, matching.tell,
+        full={"datasets": tuple(paper.TABLE),
+              "seed": 1},                             # lab/fast.py's constants were chosen on seed 0
+        quick={"datasets": ("statlog", "mushroom")}, again=("fresh",)),
     "speed": Command(
         "ours: what a step and a run cost", 1, speed.measure, speed.tell,
         full={"runs": 5, "steps": 4000}, quick={"runs": 1, "steps": 850}, again=("fresh",)),

@@ -47,7 +47,7 @@ class Command:
     tell: Callable | None = None   # tell(measured) -> text
     draw: Callable | None = None   # draw(measured) -> {name: figure}
     pages: Callable | None = None  # pages(measured) -> {file: text}
-    full: dict = field(default_factory=dict)    # steps, runs, datasets, algorithms, csv: defaults
+    full: dict = field(default_factory=dict)    # steps, runs, datasets, ...: defaults
     quick: dict = field(default_factory=dict)   # other defaults, with --quick
     least: dict = field(default_factory=dict)   # steps, runs: the fewest
     again: tuple = ("fresh", "verify")          # which of these two it takes
