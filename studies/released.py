@@ -27,7 +27,7 @@ SWITCHES = {  # name: what the released program does
     "r2": "R² is kept through a phase: forgotten rewards are booked as noise",
     "twice": "Φ_old is the whole posterior: the buffer counts twice, again in each phase",
     "new s²": "s² is computed with the new features",
-    "stale": "after a phase an arm samples from what it was, until it is played",
+    "stale": "after a phase an arm samples from what it was, until it is played (if it ever is)",
     "shallow": "without matching, Φ⁰ is what had been learned by the first phase",
     "bias": "the output layer has a bias, which overwrites the last entry of μ⁰",
     "empty": "an arm without tuples in the buffer has the prior covariance 1e-5 I",
