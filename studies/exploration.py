@@ -64,6 +64,7 @@ def tell(lines):
             if noise == WORTH:
                 parts[-1] += (f"\nall of them with pooled noise and {described(RECOMMENDED)}\n"
                               + worth_text(sets))
+                parts.append(report.lowest_text(sets))
     if {"b⁰ = 6", "pooled"} <= set(rewards):
         parts.append(noise_text(rewards["pooled"], rewards["b⁰ = 6"]))
     return "\n\n".join([*parts, explored_text(lines)])

@@ -388,6 +388,28 @@ def test_exploration_tells_what_noise_and_prior_are_worth():
     assert [panel.get_title() for panel in figure.axes] == ["Statlog", "Adult"]
 
 
+def meals(name, initial_pulls):
+    """What eating paid in the first 1000 steps of the worst Mushroom run of `exploration`."""
+    o = Options("exploration", steps=5000)
+    task = runs.make_task(o, "mushroom", name, recipe=exploration.pooled(name),
+                          hyper=recipes.RECOMMENDED | {"initial_pulls": initial_pulls}, run=9)
+    problem, agent = runs.make_run(task)
+    paid = []
+    for context, rewards in zip(problem.contexts[:1000], problem.rewards[:1000], strict=True):
+        arm = agent.act(context)
+        agent.update(context, arm, rewards[arm])
+        if arm == 1:
+            paid.append(rewards[arm])
+    return paid
+
+
+@pytest.mark.parametrize("name", exploration.EXPLORED)
+def test_the_mushroom_run_that_never_eats_again(name):
+    """As figures/README.md tells it, whatever the memory; with a fourth meal it goes on eating."""
+    assert meals(name, 3) == [-35, -35, -35]
+    assert len(meals(name, 4)) > 100
+
+
 def test_recipes_of_exploration_pool_the_noise_and_change_nothing_else():
     for name in exploration.EXPLORED:
         plain, pooled = recipes.RECIPES[name], exploration.pooled(name)
