@@ -108,14 +108,15 @@ def still(numbers, kind="moving", memory=30):
                          markeredgecolor="black", markeredgewidth=0.2)
         kept = axis.plot(*contexts[forgotten:].T, "D", color="black", markersize=3.2,
                          markeredgecolor="white", markeredgewidth=0.5)
-        axis.set(xticks=[], yticks=[], aspect="equal", xlabel=f"log ratio of s²: {signed(ratio)}")
+        axis.set(xticks=[], yticks=[], aspect="equal")
+        axis.set_xlabel(f"log (s² / full memory’s): {signed(ratio)}", fontsize=8)
         axis.set_title(name, fontsize=10, fontweight="bold")
     bar = figure.colorbar(bands, ax=axes[:4], ticks=LEVELS[::2], format="%g", pad=0.01)
-    bar.set_label("s(b): dark is certain")
+    bar.ax.set_title("s(b)", fontsize=9)
     for name, curve, (color, line) in zip(PANELS, view["regret"], LOOKS, strict=True):
         steps = EVERY * np.arange(len(curve) + 1)
         axes[4].plot(steps, [0, *curve], label=name, color=color, linestyle=line)
-    axes[4].set(xlabel="steps", ylim=0)
+    axes[4].set(xlabel="steps", ylabel="regret", ylim=0)
     axes[4].set_title("cumulative regret of a bandit", fontsize=10, fontweight="bold")
     axes[4].spines[["top", "right"]].set_visible(False)
     axes[4].legend(frameon=False, fontsize=8)

@@ -17,7 +17,7 @@ STYLE = {  # of the algorithms, everywhere the same: Okabe-Ito colors, lines, ma
     "no-prior": {"color": "#CC79A7", "linestyle": (0, (5, 1)), "marker": "v"},
     "carried": {"color": "#0072B2", "linestyle": "-.", "marker": "^"},
     "recommended": {"color": "#E69F00", "linestyle": (0, (6, 1, 1, 1, 1, 1)), "marker": "P"},
-    "greedy": {"color": "#F0E442", "linestyle": (0, (2, 2)), "marker": "<"},
+    "greedy": {"color": "#BCA900", "linestyle": (0, (2, 2)), "marker": "<"},
     "perfect-prior": {"color": "#009E73", "linestyle": (0, (3, 1, 1, 1)), "marker": "*"},
 }
 PAIRED = ("Differences are paired by run, ± standard error. \"Supported\": above 0, or of \"as "

@@ -200,4 +200,6 @@ def pages(lines):
         rows.append([label, *(plus_minus(*paired(own[d], rewards["carried"][""][d]))
                               for d in sets)])
     header = [f"{runs_of(lines)}, P = 2L", *map(name_of, sets)]
-    return {"choices.md": markdown_table(header, rows)}
+    note = ("First row: reward ± standard deviation; below it: what changes, paired by run, ± "
+            "standard error (the command `ablation`).")
+    return {"choices.md": markdown_table(header, rows) + f"\n\n{note}"}

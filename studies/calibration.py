@@ -146,6 +146,6 @@ def draw(lines):
     right.set(xlim=EDGES, ylim=(len(points) - 0.4, -0.6),
               xlabel="won back of what the posterior forgets, %\n(0: no prior, 100: perfect prior)")
     figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=4)
-    figure.suptitle("How certain a prior is, and what it earns: mean of "
-                    f"{report.runs_of(lines)} ± 1 standard error")
+    figure.suptitle("How certain a prior is, and what it earns (± 1 standard error): mean of "
+                    f"{report.runs_of(lines)}")
     return {"calibration": figure}

@@ -137,6 +137,6 @@ def draw(lines):
         panel.remove()
     figure.supylabel("reward minus full memory's, %", fontsize=9)
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
-    figure.suptitle(f"Mean of {report.runs_of(lines)} ± 1 standard error; each panel has its own "
-                    "scale")
+    figure.suptitle("Reward under four noises, minus full memory's: mean of "
+                    f"{report.runs_of(lines)} ± 1 standard error; each panel has its own scale")
     return {"exploration": figure}

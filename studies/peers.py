@@ -12,7 +12,7 @@ import numpy as np
 import nlts
 from lab import paper, report
 from lab.recipes import RECIPES, RECOMMENDED, WHEEL_PHASES, Recipe
-from lab.report import mean_sd, plus_minus, problem_of, text_table
+from lab.report import STYLE, mean_sd, plus_minus, problem_of, text_table
 from lab.runs import execute, make_task
 from lab.statistics import LEVEL, grouped, holm, p_value, paired
 from studies.released import RMSProp, first_network
@@ -207,11 +207,15 @@ def gains_text(rewards, mine):
                if abs(paired(gains[d, name])[0]) > 2 * paired(gains[d, name])[1]}
         lost = [d for d, sign in two.items() if sign < 0]
         words.append(f"{mine} against {name}: ahead on {len(two) - len(lost)} of {len(rewards)}, "
-                     f"behind on {len(lost)}" + (f" ({', '.join(lost)})" if lost else ""))
+                     f"behind on {len(lost)}" + (f" ({'; '.join(lost)})" if lost else ""))
+    runs = len(next(iter(gains.values())))
+    chance = p_value(2, 1, runs)
     return "\n".join([
         text_table([f"{mine} minus", *others], rows),
         "Paired by run, ± standard error; * at 5 % (t-test, Holm's correction for this table). "
-        "Ahead, behind: by more", "than two standard errors, without a correction.", *words])
+        "Ahead, behind: by more",
+        "than two standard errors, without a correction; of two that earn the same, one is so far "
+        f"ahead in {100 * chance:.0f} % of", f"comparisons with {runs} runs.", *words])
 
 
 CHOSEN = """chosen here
@@ -219,7 +223,7 @@ CHOSEN = """chosen here
   per arm; NeuralTS and neural-linear keep all.
   LiM2: one step of RMSProp on 16 tuples per arm, step size 0.1/(1 + t/20), then one on each
   covariance, of size 0.01/t, gradients up to 5, + 1e-5 I; λ = 1, first weights within 0.3. Its
-  public program has an output bias that the regression lacks: told apart, because it costs reward.
+  public program has an output bias that the regression lacks: told apart, for it changes rewards.
   NeuralTS: λ = 0.001, ν = 1; one network with an output per arm; trained as `recommended` is, with
   the same L, P and initial pulls, and not 1,000 steps after each play, as its program does.
   greedy: ε = 0, and the L, P and initial pulls of `recommended`."""
@@ -227,9 +231,9 @@ CHOSEN = """chosen here
 
 # What is drawn ------------------------------------------------------------------------------------
 
-LOOKS = {"LiM2": ("#D55E00", "s"), "LiM2 with output bias": ("#E69F00", "D"),
-         "NeuralTS": ("#009E73", "v"), "greedy": ("#999999", "<"), "carried": ("#0072B2", "^"),
-         "both-priors": ("#CC79A7", "x"), "neural-linear": ("#000000", "o")}
+LOOKS = STYLE | {"LiM2": {"color": "#6A3D9A", "marker": "h"},
+                 "LiM2 with output bias": {"color": "#B294C7", "marker": "p"},
+                 "NeuralTS": {"color": "#8C564B", "marker": ">"}}
 
 
 def draw(lines):
@@ -245,9 +249,8 @@ def draw(lines):
                  for own in rewards.values()]
         value, error = np.nan_to_num(np.transpose(gains), posinf=0)
         rows = np.arange(len(rewards)) + 0.09 * (k - (len(names) - 1) / 2)
-        color, marker = LOOKS[name]
-        panel.errorbar(value, rows, xerr=error, fmt=marker, markersize=4, color=color, label=name,
-                       linewidth=0.8)
+        panel.errorbar(value, rows, xerr=error, label=name, markersize=4,
+                       **LOOKS[name] | {"linestyle": "none"})
     panel.axvline(0, color="black", linewidth=0.8)
     panel.set_yticks(range(len(rewards)), rewards)
     panel.set(ylim=(len(rewards) - 0.5, -0.5), xlabel="reward minus that of recommended, %")

@@ -449,11 +449,10 @@ UNEXPLAINED = """what no switch explains
   Mushroom: with the prior mean, and with both priors, more is earned in the paper than in any
   reading here.
   The standard deviations of Covertype and Statlog, far larger than ours. Those of Financial and
-  Jester are near ours if each run draws its own rows, which the program does not do.
+  Jester are nearer if each run draws its own rows, which the program does not do.
   Census, no prior: 1943.83 is no mean of 50 whole numbers.
   The constant feature: the program has none, but its rule for the last entry of μ⁰ fits one.
-  "r2": on Financial the paper's number without a prior is nearer without it. The data sets with
-  large standard deviations may have been played by another version of the program."""
+  "r2": on Financial the paper's number without a prior is nearer without it."""
 
 
 # What is drawn ------------------------------------------------------------------------------------
@@ -465,13 +464,14 @@ def draw(lines):
     sets = list(dict.fromkeys(d for d, _ in cells))
     figure, axes = report.pyplot().subplots(1, len(names), sharey=True, squeeze=False,
                                             figsize=(1.4 + 2 * len(names), 1.4 + 0.32 * len(sets)))
-    looks = {"as released": ("#D55E00", "s", -0.2), "with constant": ("#009E73", "D", 0.0),
-             "careful": ("#0072B2", "^", 0.2)}
+    looks = {"as released": ("black", "s", -0.2), "with constant": ("0.6", "D", 0.0),
+             "careful": ("white", "^", 0.2)}
     for panel, name in zip(axes[0], names, strict=True):
         for reading, (color, marker, shift) in looks.items():
             ratio = [100 * cells[d, name][reading].mean() / paper.number(d, name)[0] for d in sets]
             rows = np.arange(len(sets)) + shift
-            panel.plot(ratio, rows, marker, color=color, markersize=4, label=reading)
+            panel.plot(ratio, rows, marker, color=color, markersize=4.5, label=reading,
+                       markeredgecolor="black", markeredgewidth=0.8)
         sd = [100 * paper.number(d, name)[1] / paper.number(d, name)[0] for d in sets]
         panel.barh(range(len(sets)), 2 * np.array(sd), 0.7, 100 - np.array(sd), color="0.88",
                    zorder=0, label="the paper ± its standard deviation")

@@ -259,6 +259,24 @@ def test_one_draw_gives_all_runs_the_same_rows():
     assert first["run"] == 0 and second["run"] == 1
 
 
+def test_a_stale_arm_can_be_locked_out():
+    """As figures/README.md tells of the lowest Mushroom run: from the first phase on, no meal."""
+    def meals(switches):
+        task = task_of("mushroom", switches, 9, "neural-linear", 5000)
+        problem = released.make_problem(task)
+        agent = runs.recipes.make_agent(task.recipe, problem, None, task.hyper, runs.run_seed(task))
+        eaten = 0
+        for context, rewards in zip(problem.contexts[:1000], problem.rewards[:1000], strict=True):
+            arm = agent.act(context)
+            eaten += arm == 1 and agent.t >= agent.config.L
+            agent.update(context, arm, rewards[arm])
+        return eaten
+
+    switches = (*AS_RELEASED, "one draw")
+    assert meals(switches) == 0
+    assert meals([name for name in switches if name != "stale"]) > 100
+
+
 def test_scania_s_labels_are_in_the_order_of_the_file(monkeypatch):
     X = np.arange(80.0).reshape(40, 2)
     table = datasets.Table(X, (np.arange(40) % 7 == 0).astype(np.int8), np.zeros(2, int))
