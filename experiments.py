@@ -350,7 +350,8 @@ def tell_wheel(lines):
         rows.append(["  in the paper", *(paper.cell(theirs.get(name)) for name in own)])
         off = {name: 100 * (r.mean() / theirs[labels[name]][0] - 1)
                for name, r in own.items() if labels[name] in theirs}
-        rows.append(["  here it is", *(f"{off[name]:+.1f} %" if name in off else "" for name in own)])
+        rows.append(["  here it is",
+                     *(f"{off[name]:+.1f} %" if name in off else "" for name in own)])
         if "linear" in own:
             for name in own:
                 if name != "linear":
@@ -567,7 +568,7 @@ COMMANDS = {
     "matching": Command(
         "Eq. 6: solvers compared", 2, matching.measure, matching.tell,
         full={"datasets": tuple(paper.TABLE),
-              "seed": 1},                             # lab/fast.py's constants were chosen on seed 0
+              "seed": 1},                             # constants of lab/fast.py: on seed 0
         quick={"datasets": ("statlog", "mushroom")}, again=("fresh",)),
     "speed": Command(
         "ours: what a step and a run cost", 1, speed.measure, speed.tell,

@@ -135,7 +135,8 @@ def tell(data):
 def caption(data, name, panel):
     """What is below a panel."""
     if panel not in PRIORS:
-        return "all tuples, old features" if panel == "before retraining" else "all tuples: what is correct"
+        before = panel == "before retraining"
+        return "all tuples, old features" if before else "all tuples: what is correct"
     own = data["certainty"][name][0][panel]
     return (f"forgotten tuples: × {own['forgotten']:.1f}\n"
             f"away from tuples: × {own['elsewhere']:.1f}")
