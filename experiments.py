@@ -567,8 +567,7 @@ COMMANDS = {
         again=("fresh",)),
     "matching": Command(
         "Eq. 6: solvers compared", 2, matching.measure, matching.tell,
-        full={"datasets": tuple(paper.TABLE),
-              "seed": 1},                             # constants of lab/fast.py: on seed 0
+        full={"datasets": tuple(paper.TABLE), "seed": 1},   # lab/fast.py was tuned on seed 0
         quick={"datasets": ("statlog", "mushroom")}, again=("fresh",)),
     "speed": Command(
         "ours: what a step and a run cost", 1, speed.measure, speed.tell,
