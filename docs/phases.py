@@ -1,6 +1,7 @@
 """What docs/forgetting.html shows: a posterior through ten learning phases, a bandit's regret."""
 import base64
 import copy
+import functools
 
 import numpy as np
 import torch
@@ -18,7 +19,7 @@ PANELS = [*PRIORS, "full memory"]
 TRAINING = {"L": L, "P": 300, "lr": 1e-2}
 HIDDEN = 20                                           # ReLUs of the network
 NOISE = 0.1                                           # standard deviation of rewards
-ARMS = 1.2 * np.array([[-0.9, 0], [0, 0.6], [0.9, 0]])  # where an arm of the bandit pays most
+ARMS = 1.2 * np.array([[-0.9, 0], [0, 0.6], [0.9, 0]])  # where, on hills, an arm pays most
 RUNS, EVERY = 20, 10                                  # of the bandit; its regret is every 10 steps
 EDGE, GRID = 2.0, 41                                  # the plane is [-EDGE, EDGE]^2
 SIDE = np.linspace(-EDGE, EDGE, GRID)
@@ -90,11 +91,26 @@ def mean_log_ratio(s2, full):
     return float(np.log(s2 / full).mean()) if len(s2) else None
 
 
-def play(kind, memory, seed):
+def hills(contexts):
+    """Expected rewards (steps, arms): each arm has a hill."""
+    return np.exp(-((contexts[:, None] - ARMS) ** 2).sum(2) / 0.6)
+
+
+def waves(contexts):
+    """Expected rewards (steps, arms): waves from left to right, each arm's a third behind."""
+    return (1 + np.sin(3 * contexts[:, :1] + 2 * np.pi / 3 * np.arange(len(ARMS)))) / 2
+
+
+def slopes(contexts):
+    """Expected rewards (steps, arms): each arm's grow evenly towards its place."""
+    return (1 + contexts @ ARMS.T) / 2
+
+
+def play(kind, memory, seed, pays):
     """One run of the bandit: cumulative regret (panels, PHASES L). Each agent really plays."""
     rng = np.random.default_rng(seed)
     contexts = stream(kind, rng)
-    means = np.exp(-((contexts[:, None] - ARMS) ** 2).sum(2) / 0.6)          # (steps, arms)
+    means = pays(contexts)                                                   # (steps, arms)
     noise = NOISE * rng.standard_normal(len(contexts))
     network = spread_network(len(ARMS), rng)
     choices = [{"memory": memory, "prior": prior} for prior in PRIORS.values()] + [{}]
@@ -110,22 +126,36 @@ def play(kind, memory, seed):
 
 
 def measure(seed=0):
-    """All numbers of the page, ready for JSON: of each kind of contexts and size of the buffer."""
-    views = {}
-    for kind in CONTEXTS:
+    """All numbers of the page, ready for JSON: of each kind of contexts and size of the buffer; and
+    the last regret with the smallest buffer, of each kind of rewards, too."""
+    views, rewards = {}, {}
+    for kind, name in CONTEXTS.items():
         for memory in MEMORY:
             contexts, frames = replay(kind, memory, seed)
-            regret = np.array([play(kind, memory, seed + run) for run in range(RUNS)])
-            views[f"{kind}-{memory}"] = written(contexts, frames, regret)
+            views[f"{kind}-{memory}"] = written(contexts, frames, runs(kind, memory, seed, hills))
+        for pays in (hills, waves, slopes):
+            last = runs(kind, MEMORY[0], seed, pays)[:, :, -1]
+            rewards[f"{pays.__name__}, {name}"] = np.round(mean_and_error(last), 1).T.tolist()
     return {"seed": seed, "phases": PHASES, "L": L, "grid": GRID, "edge": EDGE, "levels": LEVELS,
-            "every": EVERY, "panels": PANELS, "views": views}
+            "every": EVERY, "panels": PANELS, "views": views, "rewards": rewards}
+
+
+@functools.cache
+def runs(kind, memory, seed, pays):
+    """Cumulative regret (RUNS, panels, PHASES L) of the bandit."""
+    return np.array([play(kind, memory, seed + run, pays) for run in range(RUNS)])
+
+
+def mean_and_error(values):
+    """Mean over runs, the first axis, and its standard error."""
+    return values.mean(0), values.std(0, ddof=1) / np.sqrt(len(values))
 
 
 def written(contexts, frames, regret):
     """What is measured, as JSON has it. Contexts and maps are bytes in base64: from -EDGE to EDGE,
     and log s from the lowest level to the highest."""
     curves = regret[:, :, EVERY - 1::EVERY]
-    error = curves.std(0, ddof=1) / np.sqrt(len(curves))
+    mean, error = mean_and_error(curves)
     low, high = np.log(LEVELS[0]), np.log(LEVELS[-1])
     maps = np.array([np.log(frame["s"]) for frame in frames])
     return {"contexts": encoded((contexts + EDGE) / (2 * EDGE)),
@@ -133,7 +163,7 @@ def written(contexts, frames, regret):
             "forgotten": [frame["forgotten"] for frame in frames],
             "ratio": [rounded(frame["ratio"]) for frame in frames],
             "away": [rounded(frame["away"]) for frame in frames],
-            "regret": curves.mean(0).round(1).tolist(), "error": error.round(1).tolist()}
+            "regret": mean.round(1).tolist(), "error": error.round(1).tolist()}
 
 
 def encoded(shares):

@@ -84,12 +84,26 @@ def test_a_log_ratio_by_hand():
 
 
 def test_all_priors_train_the_same_network_and_a_run_of_the_bandit_is_like_the_mean(numbers):
-    regret = phases.play("one", 30, 0)
+    regret = phases.play("one", 30, 0, phases.hills)
     assert regret.shape == (4, 600) and (np.diff(regret, axis=1) >= 0).all()
     assert (regret[:, 59] == regret[0, 59]).all()            # before the first phase all are alike
     view = numbers["views"]["one-30"]
     spread = np.sqrt(phases.RUNS) * np.array(view["error"])[:, -1]
     assert (np.abs(regret[:, -1] - np.array(view["regret"])[:, -1]) < 6 * spread).all()
+
+
+def test_the_table_has_what_the_view_shows_and_other_rewards_beside_it(text, numbers):
+    """A run with waves, of a seed that the table has, is like the mean of its row."""
+    for kind, name in phases.CONTEXTS.items():
+        view = numbers["views"][f"{kind}-{phases.MEMORY[0]}"]
+        last = [[mean[-1], error[-1]]
+                for mean, error in zip(view["regret"], view["error"], strict=True)]
+        assert numbers["rewards"][f"hills, {name}"] == last
+    for row in numbers["rewards"].values():
+        assert all(f"<td>{mean} ± {error}</td>" in text for mean, error in row)
+    mean, error = np.transpose(numbers["rewards"]["waves, one distribution"])
+    regret = phases.play("one", phases.MEMORY[0], numbers["seed"], phases.waves)[:, -1]
+    assert (np.abs(regret - mean) < 6 * np.sqrt(phases.RUNS) * error).all()
 
 
 @pytest.mark.parametrize("ratio, said", [(1, "1.0"), (12.4, "12"), (0.7, "0.7"), (0.1, "1/10"),
