@@ -265,11 +265,13 @@ def draw_table(lines):
 # Sec. 4.3, Figure 3 (a table): Amazon reviews -----------------------------------------------------
 
 EPSILONS = 0, 0.003, 0.01, 0.03, 0.1                  # none is smaller than the first
-AMAZON = [  # the better, the worse ("": the best ε), slack
-    ("neural-linear", "", 0.0), ("both-priors", "", 0.0), ("both-priors", "neural-linear", 0.02),
-    ("carried", "", 0.0), ("carried", "neural-linear", 0.02), ("carried", "both-priors", 0.0),
-    ("recommended", "", 0.0), ("recommended", "neural-linear", 0.0),
-    ("recommended", "carried", 0.0), ("recommended", "greedy", 0.0)]
+AMAZON = [  # the better, the worse, slack; the first three are the paper's
+    ("neural-linear", "ε = 0.1", 0.0), ("both-priors", "ε = 0.1", 0.0),
+    ("both-priors", "neural-linear", 0.02), ("neural-linear", "best ε", 0.0),
+    ("both-priors", "best ε", 0.0), ("carried", "best ε", 0.0), ("carried", "both-priors", 0.0),
+    ("carried", "neural-linear", 0.02), ("recommended", "best ε", 0.0),
+    ("recommended", "neural-linear", 0.0), ("recommended", "carried", 0.0),
+    ("recommended", "greedy", 0.0)]
 
 
 def measure_amazon(o):
@@ -281,23 +283,21 @@ def measure_amazon(o):
 
 
 def tell_amazon(lines):
-    """Thompson sampling against the best ε-greedy."""
-    rewards = {name: own[""] for name, own in grouped(lines, "algorithm", "variant").items()
-               if name != "ε-greedy"}
-    greedy = grouped(lines, "algorithm", "variant")["ε-greedy"]
-    best = max(greedy, key=lambda epsilon: greedy[epsilon].mean())
-    rows = [[f"ε-greedy, {epsilon}", mean_sd(r, 1),
-             paper.cell(paper.AMAZON["ε-greedy"]) if epsilon == "ε = 0.1" else ""]
-            for epsilon, r in greedy.items()]
-    rows += [[name, mean_sd(r, 1), paper.cell(paper.AMAZON.get(name))]
-             for name, r in rewards.items()]
-    claims = []
+    """Thompson sampling against ε-greedy: the paper's ε, and the best."""
+    rewards = grouped([line | {"name": line.get("variant") or line["algorithm"]} for line in lines],
+                      "name")
+    printed = paper.AMAZON | {"ε = 0.1": paper.AMAZON["ε-greedy"]}
+    epsilons = [name for name in rewards if name.startswith("ε")]
+    best = max(epsilons, key=lambda name: rewards[name].mean())
+    rows = [[f"ε-greedy, {name}" if name in epsilons else name, mean_sd(r, 1),
+             paper.cell(printed.get(name))] for name, r in rewards.items()]
+    claims, compared = [], rewards | {"best ε": rewards[best]}
     for better, worse, slack in AMAZON:
-        if better in rewards and (not worse or worse in rewards):
-            text = report.better_than(better, worse or "best ε", slack)
-            printed = paper.AMAZON.get(better), paper.AMAZON[worse or "ε-greedy"]
-            claims.append(Claim(text, rewards[better], rewards[worse] if worse else greedy[best],
-                                slack, printed[0][0] - printed[1][0] if all(printed) else None))
+        if better in compared and worse in compared:
+            known = printed.get(better), printed.get(worse)
+            claims.append(Claim(report.better_than(better, worse, slack), compared[better],
+                                compared[worse], slack,
+                                known[0][0] - known[1][0] if all(known) else None))
     always = np.mean([line["best_arm"] for line in lines])
     parts = [text_table(["Amazon reviews", "reward", "in the paper"], rows),
              f"mean ± standard deviation of {report.runs_of(lines)} of {lines[0]['steps']} steps; "

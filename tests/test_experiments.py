@@ -346,16 +346,17 @@ def test_peaks_after_retraining_are_seen():
     assert re.search(r"no-prior .* 2\.00 ± 0\.00\n", told)
 
 
-def test_amazon_compares_with_the_best_epsilon():
+def test_amazon_compares_with_the_papers_epsilon_and_with_the_best():
     rng, lines = np.random.default_rng(0), []
-    for algorithm, variant, mean in (("ε-greedy", "ε = 0.01", 0), ("ε-greedy", "ε = 0.1", 50),
+    for algorithm, variant, mean in (("ε-greedy", "ε = 0.01", 50), ("ε-greedy", "ε = 0.1", 0),
                                      ("neural-linear", "", 80), ("both-priors", "", 20)):
         lines += [{"dataset": "amazon", "algorithm": algorithm, "variant": variant, "run": k,
                    "steps": 5000, "best_arm": 2500, "explored": 0.1,
                    "reward": 1000 + mean + rng.normal()} for k in range(5)]
     told = experiments.tell_amazon(lines)
-    assert "the best ε of those played: ε = 0.1" in told and "earns 2500" in told
-    assert re.search(r"both-priors > best ε +-\d.* \+180\.0 +not supported", told)
+    assert "the best ε of those played: ε = 0.01" in told and "earns 2500" in told
+    assert re.search(r"both-priors > ε = 0\.1 +\+\d.* \+180\.0 +supported", told)
+    assert re.search(r"both-priors > best ε +-\d+\.\d ± \d\.\d +not supported", told)
     assert re.search(r"as good as neural-linear \(within 2% of its reward\) +-\d.* -11\.7 +not",
                      told)
 
