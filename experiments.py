@@ -269,7 +269,7 @@ AMAZON = [  # the better, the worse, slack; the first three are the paper's
     ("neural-linear", "ε = 0.1", 0.0), ("both-priors", "ε = 0.1", 0.0),
     ("both-priors", "neural-linear", 0.02), ("neural-linear", "best ε", 0.0),
     ("both-priors", "best ε", 0.0), ("carried", "best ε", 0.0), ("carried", "both-priors", 0.0),
-    ("carried", "neural-linear", 0.02), ("recommended", "best ε", 0.0),
+    ("carried", "neural-linear", 0.0), ("recommended", "best ε", 0.0),
     ("recommended", "neural-linear", 0.0), ("recommended", "carried", 0.0),
     ("recommended", "greedy", 0.0)]
 
@@ -516,7 +516,7 @@ COMMANDS = {
               "algorithms": ALGORITHMS, "csv": None},
         quick={"runs": 2, "steps": 1300, "datasets": ("statlog",)}),
     "amazon": Command(
-        "Sec. 4.3: text, Thompson sampling and ε-greedy", 140,
+        "Sec. 4.3: text, Thompson sampling and ε-greedy", 115,
         measure_amazon, tell_amazon,
         full={"runs": 5, "steps": 5000,
               "algorithms": ("neural-linear", "both-priors", "carried", "recommended", "greedy")},
