@@ -11,7 +11,8 @@ d, g, N                                           sizes: of contexts, of feature
 b(t)           context                  (d,)      context; in Sec. 2 it is its own features
 a(t)           arm                      ()        the arm that is played
 r_t            reward, r                ()        the reward that it pays
-               arms[i]                            what is known of arm i: its posterior
+               arms[i]                            the posterior of arm i
+phi'mu-tilde   scores                   (N,)      sampled reward of each arm
 phi(t)         phi                      (g,)      features: activations of the last hidden layer
 Phi            Phi                      (g, g)    sum of phi phi'
 f              f                        (g,)      sum of phi r
@@ -40,7 +41,8 @@ s^2_j          s2                       (n_i,)    phi_old' Phi_old^-1 phi_old
 
 Where this differs from print (docs/errata.md has the reasons, and the test that shows each):
 1. nu2, not nu, is inverse gamma; a counts the plays of its own arm; b uses Phi0 + Phi.
-2. Eq. 6 is matched to s^2, not s; of its many solutions ours is the smallest S, bounded from below.
+2. Eq. 6 is matched to s^2, not s. As a rule it has infinitely many solutions, and print chooses
+   none; ours is the smallest S, bounded from below.
 3. A learning phase takes the buffer out of Phi, f, a and b and puts it back: nothing counts twice.
 4. Phi0 starts as lam I with lam = 0.25 (Riquelme et al.), and each arm is first pulled twice.
 5. A full buffer without a tuple of the played arm loses the first one of the fullest arm.
@@ -81,8 +83,8 @@ class BayesianLinearRegression:
     """
 
     def __init__(self, Phi0, mu0, a0, b0, n=0):
-        _positive("a0", a0)
-        _positive("b0", b0)
+        _check_positive("a0", a0)
+        _check_positive("b0", b0)
         self.mu0 = _array("mu0", mu0, (None,))
         self.Phi0 = _array("Phi0", Phi0, (len(self.mu0), len(self.mu0)))
         self.Phi = np.zeros_like(self.Phi0)
@@ -103,23 +105,24 @@ class BayesianLinearRegression:
         """Eq. 2: observe a reward r under features phi (g,), or rewards (n,) under rows (n, g)."""
         E, r = _checked_rows(self, phi, r)
         Phi = self.Phi + E.T @ E                                                     # [1.5] [2.13]
-        f = self.f + E.T @ r
         if len(E) == 1:
             root = root_with_tuple(self.root, E[0])
         else:
             root = _checked_root(self.Phi0 + Phi, NEARLY_SINGULAR)
-        mu_hat = root @ (root.T @ (self.Phi0 @ self.mu0 + f))                        # [1.6] [2.14]
-        a = self.a + len(r) / 2                                                            # [2.15]
-        R2 = self.R2 + r @ r                                 # as printed; b does without   [2.16]
-        # In print: b = b0 + (R2 + mu0'Phi0 mu0 - mu_hat'precision mu_hat) / 2. The same, without
-        # differences of large numbers: rewards r add (r - E mu_before)'(r - E mu_after) / 2, which
-        # is never negative but for rounding.
+        # nothing fails below this line
         error_before = r - E @ self.mu_hat
-        error_after = r - E @ mu_hat
-        b = self.b + max(error_before @ error_after, 0.0) / 2                              # [2.17]
-        n = self.n + len(r)
-        # assigned last, in one call: after an error nothing has changed
-        vars(self).update(Phi=Phi, f=f, root=root, mu_hat=mu_hat, a=a, R2=R2, b=b, n=n)
+        self.Phi = Phi
+        self.f = self.f + E.T @ r                                                    # [1.6] [2.13]
+        self.root = root
+        self.mu_hat = root @ (root.T @ (self.Phi0 @ self.mu0 + self.f))              # [1.6] [2.14]
+        self.a = self.a + len(r) / 2                                                       # [2.15]
+        # [2.16], for readers of the paper: the next line has no need of it
+        self.R2 = self.R2 + r @ r
+        # In print: b = b0 + (R2 + mu0'Phi0 mu0 - mu_hat'precision mu_hat) / 2. The same without
+        # differences of large numbers; it is never negative but for rounding.
+        error_after = r - E @ self.mu_hat
+        self.b = self.b + max(error_before @ error_after, 0.0) / 2                         # [2.17]
+        self.n = self.n + len(r)
 
     def without(self, E, r):
         """Bayes' rule backwards: the posterior of all tuples except the rows E (n, g), rewards r.
@@ -138,24 +141,16 @@ class BayesianLinearRegression:
         m = self.n - len(r)
         return BayesianLinearRegression(Phi_old, mu_old, a_old, b_old, m)
 
-    def sample(self, rng, nu2=None):
-        """Draw (nu2, mu_tilde) from the posterior of Eq. 2; with nu2 given, mu_tilde of Eq. 1."""
-        if nu2 is None:
-            nu2 = inverse_gamma_noise([self], None, rng)[0]
+    def sample(self, nu2, rng):
+        """Draw mu_tilde from N(mu_hat, nu2 precision^-1), Eq. 1."""
+        _check(nu2 >= 0, f"nu2: expected a variance >= 0, got {nu2!r}")
         z = rng.standard_normal(len(self.mu_hat))
-        mu_tilde = self.mu_hat + np.sqrt(nu2) * (self.root @ z)                             # [2.7]
-        return nu2, mu_tilde
+        return self.mu_hat + np.sqrt(nu2) * (self.root @ z)                           # [1.2] [2.7]
 
-    def variance(self, E):
+    def s2(self, E):
         """Sec. 3, 4: s^2 = phi' precision^-1 phi of each row phi of E (n, g). It is the variance of
         the estimate phi'mu_tilde, divided by nu2: how little is known there."""
         return ((E @ self.root) ** 2).sum(1)
-
-    def predict(self, phi):
-        """Mean, scale and degrees of freedom of phi'mu_tilde: it is Student-t (end of Sec. 2)."""
-        phi = _array("phi", phi, (len(self.mu0),))
-        s2 = self.variance(phi[None])[0]
-        return phi @ self.mu_hat, np.sqrt(self.b / self.a * s2), 2 * self.a
 
 
 def root_of_inverse(precision):
@@ -181,7 +176,7 @@ def known_noise(arms, config, rng, v):
     return [v ** 2] * len(arms)
 
 
-def first_posterior(g, config):
+def first_prior(g, config):
     """What is known of an arm before its first reward: Phi0 = lam I, mu0 = 0, a0 and b0."""
     return BayesianLinearRegression(config.lam * np.eye(g), np.zeros(g), config.a0, config.b0)
 
@@ -200,40 +195,49 @@ class LinearTS:
 
     As printed it is LinearTS(dim, n_arms, v, lam=1, initial_pulls=0). Without v the variance of the
     noise is sampled, as in Eq. 2 and in the experiments: noise(arms, config, rng) is a nu2 per arm.
+    Algorithm 2 is the same loop on other features: its tags stand beside those of Algorithm 1.
     An agent is not thread-safe: guard it with a lock.
     """
 
-    def __init__(self, dim, n_arms, v=None, noise=inverse_gamma_noise, seed=0, **hyper):
+    def __init__(self, dim, n_arms, v=None, noise=inverse_gamma_noise, seed=0, **settings):
         _check_linear(dim, n_arms, v, noise)
-        self.config = Config(**hyper)
-        self.dim = dim
+        self.config = Config(**settings)
         self.n_arms = n_arms
         self.noise = noise if v is None else partial(known_noise, v=v)
-        self.t = 0
         self.rng = np.random.default_rng(seed)
-        self.arms = [first_posterior(dim, self.config) for _ in range(n_arms)]              # [1.1]
+        self.arms = [first_prior(dim, self.config) for _ in range(n_arms)]            # [1.1] [2.1]
+        self.chosen = np.zeros(n_arms, int)                  # how often `act` chose each arm
+        self.t = 0                                           # rewards observed
+
+    def phi(self, context):
+        """The features (g,) of a context: in Sec. 2 the context itself."""
+        return _array("context", context, self.arms[0].mu0.shape, LARGEST)
+
+    def scores(self, context):
+        """The sampled reward phi'mu_tilde of each arm, (N,). Each call samples anew."""
+        phi = self.phi(context)                                                             # [2.4]
+        nu2 = self.noise(self.arms, self.config, self.rng)
+        # [1.2] [2.5] for all arms
+        mu_tilde = [arm.sample(nu2_i, self.rng) for arm, nu2_i in zip(self.arms, nu2, strict=True)]
+        return mu_tilde @ phi
 
     def act(self, context):
-        """The arm to play in this context: at first the one with the fewest plays. A play counts
-        when its reward does: calls of `update` end the initial pulls, not calls of `act`."""
-        context = _array("context", context, (self.dim,), LARGEST)
-        plays = [arm.n for arm in self.arms]
-        if min(plays) < self.config.initial_pulls:
-            return plays.index(min(plays))
-        nu2 = self.noise(self.arms, self.config, self.rng)
-        _check_noise(nu2, self.n_arms)
-        mu_tilde = [arm.sample(self.rng, nu2[i])[1] for i, arm in enumerate(self.arms)]     # [1.2]
-        return int(np.argmax(mu_tilde @ context))                                           # [1.3]
+        """The arm to play in this context: at first each arm in turn, `initial_pulls` times. A pull
+        counts when it is chosen, or when its reward comes, whichever is more."""
+        pulls = np.maximum(self.chosen, [arm.n for arm in self.arms])
+        if pulls.min() < self.config.initial_pulls:
+            self.phi(context)                                # a bad context is refused here, too
+            arm = int(pulls.argmin())
+        else:
+            arm = int(np.argmax(self.scores(context)))                                # [1.3] [2.8]
+        self.chosen[arm] += 1
+        return arm
 
     def update(self, context, arm, reward):                                                 # [1.4]
         """Observe the reward that the arm paid in this context."""
-        context = _array("context", context, (self.dim,), LARGEST)
-        _whole("arm", arm, 0, self.n_arms - 1)
-        reward = _array("reward", reward, ())
-        arms = self.arms.copy()
-        arms[arm] = copy.copy(self.arms[arm])
-        arms[arm].update(context, reward)                    # makes new arrays, changes none
-        vars(self).update(arms=arms, t=self.t + 1)           # assigned last, in one call
+        phi, reward = _checked_tuple(self, context, arm, reward)
+        self.arms[arm].update(phi, reward)                                            # [1.5] [1.6]
+        self.t += 1
 
 
 # Sec. 3, 1: representation ------------------------------------------------------------------------
@@ -247,7 +251,7 @@ class MLP(nn.Module):
 
     def __init__(self, dim, n_arms, hidden=50, seed=0):
         for name, value in (("dim", dim), ("n_arms", n_arms), ("hidden", hidden)):
-            _whole(name, value, 1)
+            _check_int(name, value, 1)
         super().__init__()
         generator = torch.Generator().manual_seed(seed)
         input = torch.empty(hidden, dim, dtype=torch.float64)                # (g, d)
@@ -272,33 +276,26 @@ def last_layer_activations(network, contexts):
             phi = network.features(_tensor(network, contexts))
     except (RuntimeError, IndexError) as error:
         raise ValueError(f"context: expected what the network takes, but {error}") from error
-    _check(isinstance(phi, torch.Tensor), "network: expected features(x) to be a tensor (n, g)")
     return _array("context's features (or lr, if it diverged)", phi, (len(contexts), None), LARGEST)
 
 
 def last_layer_weights(network):
-    """LastLayerWeights(D), (N, g): `network.weights`, or those of its last nn.Linear."""
-    if hasattr(network, "weights"):
-        weights = network.weights
-    else:
-        layers = [module for module in network.modules() if isinstance(module, nn.Linear)]
-        _check(layers, "network: expected `weights` (n_arms, g), or a last nn.Linear")
-        weights = layers[-1].weight
-    return weights.detach().double().numpy().copy()
+    """LastLayerWeights(D), (N, g), in float64."""
+    return network.weights.detach().double().numpy().copy()
 
 
 def train(network, buffer, config, rng):
     """Sec. 3, 1.1: minimize Eq. 3 on P mini-batches, drawn with replacement from the buffer."""
-    contexts, arms, rewards = buffer.arrays()
+    contexts, played, rewards = buffer.arrays()
     optimizer = torch.optim.Adam(network.parameters(), lr=config.lr, fused=True)
     network.train()
     with torch.enable_grad(), torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int(rng.integers(2 ** 31)))        # for dropout in a user's network
+        torch.manual_seed(int(rng.integers(2 ** 31)))        # for dropout
         for _ in range(config.P):
-            rows = rng.integers(len(arms), size=config.batch)
+            rows = rng.integers(len(played), size=config.batch)
             D = network(_tensor(network, contexts[rows]))                    # (batch, N)
-            played = D[torch.arange(config.batch), torch.as_tensor(arms[rows])]
-            loss = ((played - _tensor(network, rewards[rows])) ** 2).mean()  # Eq. 3
+            D_played = D[torch.arange(config.batch), torch.as_tensor(played[rows])]
+            loss = ((D_played - _tensor(network, rewards[rows])) ** 2).mean()        # Eq. 3
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -310,8 +307,8 @@ def train(network, buffer, config, rng):
 class ReplayBuffer:
     """E: the tuples (context, arm, reward), oldest first; at most `capacity`, None is no limit."""
 
-    def __init__(self, capacity=None):
-        _whole("capacity", 1 if capacity is None else capacity, 1)
+    def __init__(self, capacity):
+        _check_int("capacity", 1 if capacity is None else capacity, 1)
         self.capacity = capacity
         self.tuples = []
 
@@ -319,26 +316,19 @@ class ReplayBuffer:
         """Store a tuple. A full buffer loses the first tuple of the same arm; if there is none, the
         first one of the arm that has most tuples (of several such arms, the lowest)."""
         context = _array("context", context, self.tuples[0][0].shape if self.tuples else (None,))
-        _whole("arm", arm, 0)
+        _check_int("arm", arm, 0)
         reward = float(_array("reward", reward, ()))
-        tuples = self.tuples.copy()                          # the old list stays whole
-        if len(tuples) == self.capacity:
-            arms = [tuple_[1] for tuple_ in tuples]
-            loser = arm if arm in arms else np.bincount(arms).argmax()
-            del tuples[arms.index(loser)]                                                  # [2.11]
-        tuples.append((context, arm, reward))
-        self.tuples = tuples
+        if len(self.tuples) == self.capacity:
+            played = [a for _, a, _ in self.tuples]
+            loser = arm if arm in played else np.bincount(played).argmax()
+            del self.tuples[played.index(loser)]                                           # [2.11]
+        self.tuples.append((context, arm, reward))
 
     def arrays(self):
-        """Contexts (n, d), arms (n,) and rewards (n,) of all tuples, oldest first."""
+        """Contexts (n, d), played arms (n,) and rewards (n,) of all tuples, oldest first."""
         _check(self.tuples, "buffer: expected a tuple, there is nothing to learn from")
-        contexts, arms, rewards = zip(*self.tuples, strict=True)
-        return np.array(contexts), np.array(arms), np.array(rewards)
-
-    def rows_of(self, arm):
-        """E_i: contexts (n_i, d) and rewards (n_i,) of an arm's tuples, oldest first."""
-        contexts, arms, rewards = self.arrays()
-        return contexts[arms == arm], rewards[arms == arm]
+        contexts, played, rewards = zip(*self.tuples, strict=True)
+        return np.array(contexts), np.array(played), np.array(rewards)
 
 
 # Sec. 3, 4: likelihood matching -------------------------------------------------------------------
@@ -348,57 +338,55 @@ def match_mean(E_old, E_new, mu_old):
     return np.linalg.lstsq(E_new, E_old @ mu_old, rcond=None)[0]
 
 
-def match_covariance_sdp(E_new, s2, ridge=0.0, floor=0.0, **solver):
-    """Eq. 6 in CVXPY, S = (Phi0)^-1; with `ridge` and `floor` the problem of `match_covariance`."""
+def match_covariance_sdp(E_new, s2, rho=0.0, least=0.0, **solver):
+    """Eq. 6 as printed, in CVXPY: S = (Phi0)^-1, or None where the solver returns nothing. With rho
+    and least it is the problem of `match_covariance`."""
     import cvxpy as cp  # slow to import, and only needed here
-    E, s2, scale = _without_units(E_new, s2)                 # other units, the same problem
-    S = cp.Variable((E.shape[1], E.shape[1]), PSD=True) + floor * np.eye(E.shape[1])
-    misfit = cp.sum(cp.multiply(E @ S, E), axis=1) - s2      # Trace(phi_j phi_j'S) - s_j^2, all j
-    objective = cp.sum_squares(misfit) + ridge * cp.sum_squares(S)
+    g = E_new.shape[1]
+    S = cp.Variable((g, g), PSD=True) + least * np.eye(g)
+    misfit = cp.sum(cp.multiply(E_new @ S, E_new), axis=1) - s2      # Trace(phi_j phi_j'S) - s_j^2
+    objective = cp.sum_squares(misfit) + rho * cp.sum_squares(S)
     cp.Problem(cp.Minimize(objective)).solve(**solver)
-    return scale * S.value
+    return S.value
 
 
 def match_covariance(E_new, s2, ridge=1e-3, floor=1e-2):
     """Eq. 6 made unique and bounded: the smallest S = (Phi0)^-1 that matches s^2. It minimizes
 
-        1/2 sum_j (phi_j'S phi_j - s_j^2)^2 + rho/2 ||S||^2   subject to   S >= least I,
-
-    where rho = ridge mean_j ||phi_j||^4 and least = floor scale; scale I is the multiple of I that
-    matches best, so that both are relative: units do not matter.
+        1/2 sum_j (phi_j'S phi_j - s_j^2)^2 + rho/2 ||S||^2   subject to   S >= least I.
 
     Without the bound this is ridge regression: the derivative by S is zero for
         S = Z = sum_j y_j phi_j phi_j'   with   rho y_j = s_j^2 - phi_j'S phi_j.
-    With the bound, S is Z with its eigenvalues raised: Z = Q diag(w) Q' gives S = Q diag(x) Q' with
-    x = max(w, least). What is left are n equations for n numbers y_j, one per tuple:
-        gradient_j = phi_j'S phi_j + rho y_j - s_j^2 = 0.
-    They say that y minimizes a convex function, the dual (Qi and Sun, 2006):
-        theta(y) = rho/2 ||y||^2 - s2'y + 1/2 sum_a x_a (2 w_a - x_a).
-    Newton's method finds it. In the basis Q features are p = E Q, and the second derivative is
-        H_jk = rho 1[j = k] + sum_ab share_ab p_ja p_jb p_ka p_kb,
-    where share_ab is 1 if neither w_a nor w_b is raised, 0 if both are, and
-    (w_a - least) / (w_a - w_b) if only w_b is. A step is halved until theta does not grow.
-    It stops when ||gradient||^2 is tiny beside rho ||S||^2, the size of the second term.
+    With it, S is Z with its eigenvalues raised: Z = Q diag(w) Q' gives S = Q diag(x) Q' with
+    x = max(w, least). What is left are n equations for n numbers y_j, one per tuple,
+        gradient_j = phi_j'S phi_j + rho y_j - s_j^2 = 0,
+    solved by Newton's method (Qi and Sun, 2006): they say that y minimizes a convex function theta.
     """
-    _check(1e-6 <= ridge < 1 and 1e-6 <= floor < 1, "ridge, floor: expected both from 1e-6 to 1")
-    E, s2, scale = _without_units(E_new, s2)                 # in these units rho = ridge,
-    rho, least, n = ridge, floor, len(E)                     # and least = floor
+    E, s2 = _checked_matching(E_new, s2, ridge, floor)
+    norm2 = (E ** 2).sum(1)                                              # ||phi_j||^2
+    rho = ridge * np.mean(norm2 ** 2)                                    # both are relative:
+    least = floor * (norm2 @ s2) / (norm2 @ norm2)                       # of the c I that fits best
+    n = len(E)
     y = np.linalg.solve((E @ E.T) ** 2 + rho * np.eye(n), s2)            # optimal without the bound
     theta, w, x, Q = _dual(E, s2, rho, least, y)
     for _ in range(1000):
-        p = E @ Q                                                                    # (n, g)
-        gradient = p ** 2 @ x + rho * y - s2                                         # (n,)
+        p = E @ Q                                                        # features in the basis Q
+        gradient = p ** 2 @ x + rho * y - s2                             # (n,)
+        # small enough beside rho ||S||^2, or as small as rounding allows
         if gradient @ gradient <= 1e-9 * rho * x @ x + 1e-30 * s2 @ s2:
-            root = Q * np.sqrt(scale * x)
-            return root @ root.T                             # S = scale Q diag(x) Q'
-        free = w > least                                     # those that are not raised
-        share = (w[free, None] - least) / (w[free, None] - w[~free])
-        M = np.sqrt(2 * share) * p[:, free, None] * p[:, None, ~free]    # a free, b raised; or b, a
+            root = Q * np.sqrt(x)
+            return root @ root.T                                         # S = Q diag(x) Q'
+        # H = derivative of gradient by y: H_jk = rho 1[j = k] + sum_ab share_ab p_ja p_jb p_ka p_kb
+        # where share_ab is 1 if neither w_a nor w_b is raised, 0 if both are, else as below
+        free = w > least                                                 # not raised
+        share = (w[free, None] - least) / (w[free, None] - w[~free])     # a is free, b is raised
+        # M[j, ab] = sqrt(2 share_ab) p_ja p_jb; the 2 counts (a, b) and (b, a)
+        M = np.sqrt(2 * share) * p[:, free, None] * p[:, None, ~free]
         M = M.reshape(n, -1)
         H = rho * np.eye(n) + (p[:, free] @ p[:, free].T) ** 2 + M @ M.T
         step = -np.linalg.solve(H, gradient)
         new = _dual(E, s2, rho, least, y + step)
-        while new[0] > theta + 1e-12 * abs(theta):           # beyond rounding
+        while new[0] > theta + 1e-12 * abs(theta):                       # theta grew: too far
             step = step / 2
             new = _dual(E, s2, rho, least, y + step)
         y = y + step
@@ -408,7 +396,7 @@ def match_covariance(E_new, s2, ridge=1e-3, floor=1e-2):
 
 def _dual(E, s2, rho, least, y):
     """theta(y) of `match_covariance`, the eigenvalues w of Z, raised x, and eigenvectors Q."""
-    w, Q = np.linalg.eigh((E.T * y) @ E)
+    w, Q = np.linalg.eigh((E.T * y) @ E)                                 # of Z
     x = np.maximum(w, least)
     theta = rho / 2 * y @ y - s2 @ y + x @ (2 * w - x) / 2
     return theta, w, x, Q
@@ -423,10 +411,12 @@ def likelihood_matching(forgotten, E_old, E_new, weights, lam, match=match_covar
     """
     priors = []
     for i, old in enumerate(forgotten):
-        s2 = old.variance(E_old[i])                          # phi_old' (Phi_old)^-1 phi_old
-        Phi0 = old.precision                                 # stays where there is nothing to match
-        if (s2 @ E_new[i] ** 2).any():                       # a row with features, and s2 > 0
+        s2 = old.s2(E_old[i])                                # phi_old' (Phi_old)^-1 phi_old
+        informative = (s2 > 0) & E_new[i].any(1)
+        if informative.any():
             Phi0 = np.linalg.inv(match(E_new[i], s2))                                      # [2.22]
+        else:
+            Phi0 = old.precision                             # there is nothing to match
         mu0 = weights[i]                                                                   # [2.23]
         priors.append((Phi0, mu0))
     return priors
@@ -443,18 +433,22 @@ def no_prior(forgotten, E_old, E_new, weights, lam):
     return [(lam * np.eye(len(w)), np.zeros(len(w))) for w in weights]
 
 
-def invertible_prior(E_old, E_new, mu_old, Phi_old):
-    """Appendix C: the (Phi0, mu0) that is exact if features are linear in b, and E_old and E_new
-    have rank g."""
-    A = np.linalg.lstsq(E_old, E_new, rcond=None)[0].T       # phi = A phi_old: E_new = E_old A'
-    mu0 = match_mean(E_old, E_new, mu_old)                   # Eq. 7: E_new mu0 = E_old mu_old
-    Phi0 = A @ Phi_old @ A.T                                 # Eq. 8, solved for S^-1
-    return Phi0, mu0
+def invertible_prior(forgotten, E_old, E_new, weights, lam):
+    """Appendix C: the prior that is exact if features are linear in b, and E_old[i] and E_new[i]
+    have rank g for each arm i."""
+    priors = []
+    for i, old in enumerate(forgotten):
+        _check_rank(i, E_old[i], E_new[i])
+        A = np.linalg.lstsq(E_old[i], E_new[i], rcond=None)[0].T     # phi = A phi_old, in each row
+        mu0 = match_mean(E_old[i], E_new[i], old.mu_hat)             # Eq. 7
+        Phi0 = A @ old.precision @ A.T                               # Eq. 8, solved for S^-1
+        priors.append((Phi0, mu0))
+    return priors
 
 
 # Appendix A: Algorithm 2 --------------------------------------------------------------------------
 
-class NeuralLinearTS:
+class NeuralLinearTS(LinearTS):
     """Algorithm 2: limited memory neural-linear Thompson sampling. As printed, but with phi r for
     phi'r in [2.13] and [2.24], and Phi0 and Phi0 + Phi for B^0 and B in [2.17]. The header of this
     file says what else is read differently: nu in [2.6] is nu2 in the code.
@@ -487,103 +481,78 @@ class NeuralLinearTS:
     [2.23]              mu0 = LastLayerWeights(D)_i
     [2.24]              Phi = sum of phi phi', f = sum of phi r, over the buffer
 
-    memory: tuples in the buffer, of all arms together (the paper: 100 per arm). None, the default,
-    keeps all: that is full memory (Riquelme et al., "Deep Bayesian Bandits Showdown", 2018), which
-    forgets nothing and takes no `prior`. prior, train and noise are functions such as
-    `likelihood_matching`, `train` and `inverse_gamma_noise`. The network is trained in place.
-    An agent is not thread-safe: guard it with a lock.
+    memory: tuples in the buffer, of all arms together (the paper: 100 per arm). None keeps all:
+    that is full memory (Riquelme et al., "Deep Bayesian Bandits Showdown", 2018), which forgets
+    nothing and takes no `prior`. A prior, train and noise are functions such as the defaults. The
+    network is trained in place; it has `features`, `weights` and `forward`, as `MLP` has.
     """
 
-    def __init__(self, network, n_arms, memory=None, prior=likelihood_matching, train=train,
-                 noise=inverse_gamma_noise, L=Config.L, P=Config.P, seed=0, **hyper):
-        _check_neural(network, n_arms, memory, prior, train, noise)
-        self.config = Config(L=L, P=P, **hyper)
-        self.n_arms = n_arms
-        self.prior = no_prior if memory is None else prior   # nothing forgotten: the first prior
-        self.train = train
-        self.noise = noise
-        self.t = 0
-        self.rng = np.random.default_rng(seed)
+    def __init__(self, network, n_arms, memory, prior=likelihood_matching, train=train,
+                 noise=inverse_gamma_noise, seed=0, **settings):
+        _check_neural(network, n_arms, memory, prior, train)
         g = last_layer_weights(network).shape[1]
-        self.arms = [first_posterior(g, self.config) for _ in range(n_arms)]                # [2.1]
+        super().__init__(g, n_arms, noise=noise, seed=seed, **settings)                     # [2.1]
         self.network = network.eval()
         self.buffer = ReplayBuffer(memory)                                                  # [2.2]
+        self.prior = no_prior if memory is None else prior   # nothing forgotten: the first prior
+        self.train = train
 
     def phi(self, context):
         """The features (g,) of a context (d,)."""
-        context = _checked_context(self, context)
+        context = _array("context", context, (None,))
         return last_layer_activations(self.network, context[None])[0]                       # [2.3]
 
-    def act(self, context):
-        """The arm to play in this context: at first the one with the fewest plays. A play counts
-        when its reward does: calls of `update` end the initial pulls, not calls of `act`."""
-        phi = self.phi(context)                                                             # [2.4]
-        plays = [arm.n for arm in self.arms]
-        if min(plays) < self.config.initial_pulls:
-            return plays.index(min(plays))
-        nu2 = self.noise(self.arms, self.config, self.rng)
-        _check_noise(nu2, self.n_arms)
-        mu_tilde = [arm.sample(self.rng, nu2[i])[1] for i, arm in enumerate(self.arms)]     # [2.5]
-        return int(np.argmax(mu_tilde @ phi))                                               # [2.8]
-
     def update(self, context, arm, reward):                                                 # [2.9]
-        """Observe the reward that the arm paid in this context, Eq. 4; every L steps, learn.
-
-        If an error is raised, nothing has changed; or, if it was learning that failed, the tuple
-        counts in buffer, posterior and t, and the learning phase has not happened.
-        """
-        phi = self.phi(context)
-        _whole("arm", arm, 0, self.n_arms - 1)
-        reward = _array("reward", reward, ())
-        buffer = copy.copy(self.buffer)
-        buffer.add(context, arm, reward)                                                   # [2.10]
-        arms = self.arms.copy()
-        arms[arm] = copy.copy(self.arms[arm])
-        arms[arm].update(phi, reward)                                                      # [2.12]
-        # assigned last, in one call; `add` and `update` made new arrays and lists, and changed none
-        vars(self).update(buffer=buffer, arms=arms, t=self.t + 1)
+        """Observe the reward that the arm paid in this context, Eq. 4; every L steps, learn. If
+        learning fails, the tuple counts, and `learn` makes up for the learning phase."""
+        phi, reward = _checked_tuple(self, context, arm, reward)
+        self.buffer.add(context, arm, reward)                                              # [2.10]
+        self.arms[arm].update(phi, reward)                                                 # [2.12]
+        self.t += 1
         if self.t % self.config.L == 0:
-            try:
-                self.learn()
-            except BaseException as error:                   # Ctrl-C, too
-                error.add_note("The tuple counts. agent.learn() makes up for the learning phase.")
-                raise
+            self.learn()
 
     def learn(self):
         """A learning phase, in three moves: take the buffer out of the posterior, carry what was
         forgotten over to the new features, put the buffer back in."""
-        contexts, arms, rewards = self.buffer.arrays()       # here arms are numbers (n,)
-        own = [arms == i for i in range(self.n_arms)]        # which tuples are arm i's
+        contexts, played, rewards = self.buffer.arrays()
+        own = [played == i for i in range(self.n_arms)]      # which tuples are arm i's
         r = [rewards[own_i] for own_i in own]
-        network = copy.deepcopy(self.network)                # copies: if it fails, nothing has
-        rng = copy.deepcopy(self.rng)                        # changed
+        network = copy.deepcopy(self.network)                # copies, assigned last: if learning
+        rng = copy.deepcopy(self.rng)                        # fails, nothing has changed
+        _check_forward(network, contexts)
 
         # take the buffer out
         phi_old = last_layer_activations(network, contexts)
         E_old = [phi_old[own_i] for own_i in own]                                          # [2.18]
-        forgotten = [self.arms[i].without(E_old[i], r[i]) for i in range(self.n_arms)]
+        forgotten = [arm.without(E, r_i) for arm, E, r_i in zip(self.arms, E_old, r, strict=True)]
 
         # carry over what was forgotten
         self.train(network, self.buffer, self.config, rng)                                 # [2.19]
         phi_new = last_layer_activations(network, contexts)
-        E_new = [phi_new[own_i] for own_i in own]                                   # [2.20] [2.21]
+        E_new = [phi_new[own_i] for own_i in own]                                          # [2.21]
         weights = last_layer_weights(network)
-        priors = self.prior(forgotten, E_old, E_new, weights, self.config.lam)
-        _check_priors(priors, weights.shape)
+        priors = self.prior(forgotten, E_old, E_new, weights, self.config.lam)             # [2.20]
 
         # put the buffer back in
-        posteriors = []
-        for i, (Phi0, mu0) in enumerate(priors):
-            old = forgotten[i]
-            posteriors.append(BayesianLinearRegression(Phi0, mu0, old.a, old.b, old.n))
-            posteriors[i].update(E_new[i], r[i])                                           # [2.24]
-        _replace(self, network, arms=posteriors, rng=rng)
+        arms = []
+        for old, (Phi0, mu0), E, r_i in zip(forgotten, priors, E_new, r, strict=True):
+            arm = BayesianLinearRegression(Phi0, mu0, old.a, old.b, old.n)
+            arm.update(E, r_i)                                                             # [2.24]
+            arms.append(arm)
+
+        self.network.load_state_dict(network.state_dict())
+        self.rng = rng
+        self.arms = arms
 
 
 # Sec. 4.3: sentiment analysis from text -----------------------------------------------------------
 
 class TextCNN(nn.Module):
-    """Words' embeddings, convolutions, the maximum over time, a linear layer; b is token ids."""
+    """The network of Sec. 4.3: words' embeddings, convolutions, the maximum over time, a linear
+    layer; b is token ids. First weights, dropout and sizes are those of the program that the paper
+    links (github.com/dennybritz/cnn-text-classification-tf); the linear layer is the paper's.
+    """
 
     def __init__(self, vocabulary, n_arms, size=128, widths=(3, 4, 5), hidden=50, seed=0):
         super().__init__()
@@ -593,12 +562,17 @@ class TextCNN(nn.Module):
             self.convolutions = nn.ModuleList(nn.Conv1d(size, size, width) for width in widths)
             self.dense = nn.Linear(size * len(widths), hidden)
             self.weights = nn.Parameter(torch.empty(n_arms, hidden).uniform_(-0.3, 0.3))
+            nn.init.uniform_(self.embedding.weight, -1, 1)
+            for convolution in self.convolutions:
+                nn.init.trunc_normal_(convolution.weight, std=0.1, a=-0.2, b=0.2)
+                nn.init.constant_(convolution.bias, 0.1)
 
     def features(self, x):
-        """phi of each row of token ids: (n, words) -> (n, g)."""
+        """phi of each row of token ids: (n, words) -> (n, g). Dropout only while training."""
         x = self.embedding(x.long()).transpose(1, 2)                         # (n, size, words)
         pooled = [torch.relu(convolution(x)).amax(2) for convolution in self.convolutions]
-        return self.dense(torch.cat(pooled, 1))
+        pooled = nn.functional.dropout(torch.cat(pooled, 1), 0.5, self.training)
+        return self.dense(pooled)
 
     def forward(self, x):
         """D(b), the estimated reward of each arm: (n, words) -> (n, N)."""
@@ -607,22 +581,20 @@ class TextCNN(nn.Module):
 
 class EpsilonGreedy(NeuralLinearTS):
     """The baseline: the arm with the highest D(b)_i; with probability epsilon an arm at random. It
-    keeps the posteriors of NeuralLinearTS, and does not use them."""
+    keeps posteriors, as NeuralLinearTS does, but neither asks them nor carries them over."""
 
-    def __init__(self, network, n_arms, epsilon, **options):
-        super().__init__(network, n_arms, **options)
+    def __init__(self, network, n_arms, memory, epsilon, train=train, seed=0, **settings):
+        prior = likelihood_matching if memory is None else no_prior
+        super().__init__(network, n_arms, memory, prior, train, seed=seed, **settings)
         self.epsilon = float(_array("epsilon", epsilon, ()))
         _check(0 <= self.epsilon <= 1, f"epsilon: expected a number from 0 to 1, got {epsilon!r}")
 
-    def act(self, context):
-        """The arm to play in this context: at first the one with the fewest plays."""
+    def scores(self, context):
+        """D(b), (N,); with probability epsilon, N uniform numbers."""
         phi = self.phi(context)
-        plays = [arm.n for arm in self.arms]
-        if min(plays) < self.config.initial_pulls:
-            return plays.index(min(plays))
         if self.rng.random() < self.epsilon:
-            return int(self.rng.integers(self.n_arms))
-        return int(np.argmax(last_layer_weights(self.network) @ phi))
+            return self.rng.random(self.n_arms)
+        return last_layer_weights(self.network) @ phi
 
 
 # Plumbing: conversions and checks. Nothing of the paper is below this line ------------------------
@@ -630,17 +602,6 @@ class EpsilonGreedy(NeuralLinearTS):
 LARGEST = 1e4                                                # in size, of a feature
 NO_PRECISION = "Phi0: expected a symmetric positive definite matrix"
 NEARLY_SINGULAR = "lam: expected a larger one, the precision is nearly singular"
-
-
-def _replace(agent, network, **state):
-    """Put the network's weights into the agent's, and the state beside it: both or none."""
-    before = copy.deepcopy(agent.network.state_dict())
-    try:
-        agent.network.load_state_dict(network.state_dict())
-        vars(agent).update(state)
-    finally:
-        if agent.arms is not state["arms"]:
-            agent.network.load_state_dict(before)
 
 
 def _tensor(network, x):
@@ -652,48 +613,37 @@ def _check(condition, message):
         raise ValueError(message)
 
 
-def _positive(name, value):
+def _check_positive(name, value):
     if not isinstance(value, (int, float, np.number)) or not 0 < value < np.inf:
         raise ValueError(f"{name}: expected a number > 0, got {value!r}")
 
 
-def _whole(name, value, least, most=np.inf):
+def _check_int(name, value, least, most=np.inf):
     if not isinstance(value, (int, np.integer)) or not least <= value <= most:
         raise ValueError(f"{name}: expected a whole number from {least} to {most}, got {value!r}")
 
 
 def _array(name, value, shape, most=1e50):
     """A float64 copy, or a ValueError that names the argument; None in `shape` is any length."""
-    x = _numbers(name, value)
-    if x.shape != shape:
-        fits = len(shape) == x.ndim and all(n in (None, x.shape[k]) for k, n in enumerate(shape))
-        _check(fits, f"{name}: expected shape {shape}, got {x.shape}")
-    if not (np.abs(x) <= most).all():
-        _check(np.isfinite(x).all(), f"{name}: expected finite numbers, got {value!r:.60}")
-        raise ValueError(f"{name}: expected numbers up to {most:g} in size: scale it")
-    return x
-
-
-def _numbers(name, value):
-    """A float64 copy. Tensors count as their values; masked values, dates and texts are refused."""
-    if isinstance(value, (list, tuple)):
-        value = [x.detach() if isinstance(x, torch.Tensor) else x for x in value]
-    if isinstance(value, torch.Tensor):
-        value = value.detach().numpy()
     try:
         x = np.array(value)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(f"{name}: expected numbers, got {value!r:.60}") from error
-    if x.dtype.kind not in "biuf" or isinstance(value, np.ma.MaskedArray):   # bool, int, float
+    if x.dtype.kind not in "biuf":                           # bool, int, float
         raise ValueError(f"{name}: expected numbers, got {value!r:.60}")
+    if len(shape) != x.ndim or any(n not in (None, x.shape[k]) for k, n in enumerate(shape)):
+        raise ValueError(f"{name}: expected shape {shape}, got {x.shape}")
+    if not (np.abs(x) <= most).all():
+        raise ValueError(f"{name}: expected finite numbers up to {most:g} in size, got "
+                         f"{value!r:.60}: scale it")
     return x.astype(float, copy=False)
 
 
 def _check_config(config):
     for name in ("lam", "a0", "b0", "lr"):
-        _positive(name, getattr(config, name))
+        _check_positive(name, getattr(config, name))
     for name, least in (("L", 1), ("P", 0), ("batch", 1), ("initial_pulls", 0)):
-        _whole(name, getattr(config, name), least)
+        _check_int(name, getattr(config, name), least)
 
 
 def _checked_root(precision, message):
@@ -714,91 +664,61 @@ def _checked_rows(posterior, phi, r):
     return _array("phi", phi, (g,), LARGEST)[None], _array("r", r, ())[None]
 
 
+def _checked_tuple(agent, context, arm, reward):
+    """Features and reward of a tuple, or a ValueError before anything has changed."""
+    phi = agent.phi(context)
+    _check_int("arm", arm, 0, agent.n_arms - 1)
+    return phi, _array("reward", reward, ())
+
+
+def _checked_matching(E_new, s2, ridge, floor):
+    """Features and s2 of Eq. 6, of which one row at least says something of S."""
+    _check(1e-6 <= ridge < 1 and 1e-6 <= floor < 1, "ridge, floor: expected both from 1e-6 to 1")
+    s2 = _array("s2", s2, (None,))
+    E = _array("E_new", E_new, (len(s2), None))
+    norm2 = (E ** 2).sum(1)
+    known = (s2 >= 0).all() and min(norm2 @ s2, norm2 @ norm2) > 1e-200
+    _check(known, "E_new, s2: expected s2 >= 0, and a row with features and an s2 > 0")
+    return E, s2
+
+
+def _check_rank(i, E_old, E_new):
+    g = E_new.shape[1]
+    rank = min(np.linalg.matrix_rank(E) if len(E) else 0 for E in (E_old, E_new))
+    _check(rank == g, f"E_old, E_new: expected rows of rank {g}, those of arm {i} have rank {rank}")
+
+
 def _check_linear(dim, n_arms, v, noise):
-    _whole("dim", dim, 1)
-    _whole("n_arms", n_arms, 1)
+    _check_int("dim", dim, 1)
+    _check_int("n_arms", n_arms, 1)
     _check(callable(noise), f"noise: expected a function, got {noise!r:.60}")
     if v is not None:
-        _positive("v", v)
+        _check_positive("v", v)
         _check(noise is inverse_gamma_noise, "v, noise: expected one of them, v fixes the noise")
 
 
-def _check_neural(network, n_arms, memory, prior, train, noise):
-    _whole("n_arms", n_arms, 1)
-    _check_network(network, n_arms)
-    functions = callable(prior) and callable(train)
-    _check(functions, f"prior, train: expected functions, got {prior!r:.40} and {train!r:.40}")
-    _check(callable(noise), f"noise: expected a function, got {noise!r:.60}")
-    if memory is None:
-        asked = prior is not likelihood_matching
-        _check(not asked, "prior: expected none, because memory=None forgets nothing")
-    else:
-        _whole("memory", memory, n_arms)
-
-
-def _check_network(network, n_arms):
+def _check_neural(network, n_arms, memory, prior, train):
     """What can be seen without a context."""
-    module = isinstance(network, nn.Module)
-    _check(module, f"network: expected a module such as nlts.MLP(4, 2), got {network!r:.60}")
-    _check(hasattr(network, "features"), "network: expected features(x), as nlts.MLP has")
-    parameters = list(network.parameters())
-    trainable = any(parameter.requires_grad for parameter in parameters)
-    _check(trainable, "network: expected parameters that can be trained")
-    for parameter in parameters:
-        right = parameter.dtype in (torch.float32, torch.float64) and parameter.device.type == "cpu"
-        _check(right, "network: expected parameters of single or double precision, on the CPU, got "
-               f"{parameter.dtype} on {parameter.device}")
-    shape = last_layer_weights(network).shape
-    fits = len(shape) == 2 and shape[0] == n_arms
-    _check(fits, f"network: expected weights of shape ({n_arms}, g), got {shape}")
-
-
-def _checked_context(agent, context):
-    """The context. Where t is a multiple of L, the forward pass is checked with it, too."""
-    shape = agent.buffer.tuples[0][0].shape if agent.buffer.tuples else (None,)
-    context = _array("context", context, shape)
-    if agent.t % agent.config.L == 0:
-        _check_forward(agent.network, context[None])
-    return context
+    _check_int("n_arms", n_arms, 1)
+    usable = isinstance(network, nn.Module) and hasattr(network, "features")
+    _check(usable and hasattr(network, "weights"),
+           f"network: expected a module with features(x) and weights, got {network!r:.60}")
+    shape = tuple(network.weights.shape)
+    _check(len(shape) == 2 and shape[0] == n_arms,
+           f"network: expected weights of shape ({n_arms}, g), got {shape}")
+    for name, function in (("prior", prior), ("train", train)):
+        _check(callable(function), f"{name}: expected a function, got {function!r:.60}")
+    if memory is None:
+        _check(prior is likelihood_matching, "prior: expected none, memory=None forgets nothing")
+    else:
+        _check_int("memory", memory, n_arms)
 
 
 def _check_forward(network, contexts):
     """forward(x) = features(x) @ weights.T, up to rounding."""
-    phi = last_layer_activations(network, contexts)
+    phi, weights = last_layer_activations(network, contexts), last_layer_weights(network)
     with torch.no_grad():
-        D = network(_tensor(network, contexts))
-    _check(isinstance(D, torch.Tensor), "network: expected forward(x) to be one tensor (n, n_arms)")
-    weights = last_layer_weights(network)
-    tiny = 1e-6 * (1 + np.abs(phi).sum())
-    fits = phi.shape[1] == weights.shape[1] and D.shape == (len(contexts), len(weights))
-    same = fits and np.allclose(D.double().numpy(), phi @ weights.T, 1e-4, tiny)
+        D = network(_tensor(network, contexts)).double().numpy()
+    expected = phi @ weights.T
+    same = D.shape == expected.shape and np.allclose(D, expected, 1e-4, 1e-6 * (1 + phi.max()))
     _check(same, "network: expected forward(x) = features(x) @ weights.T, without a bias")
-
-
-def _check_noise(nu2, n_arms):
-    """A variance per arm."""
-    nu2 = _array("noise", nu2, (n_arms,), 1e300)
-    _check((nu2 >= 0).all(), "noise: expected a nu2 >= 0 per arm")
-
-
-def _check_priors(priors, shape):
-    """A (Phi0, mu0) per arm, of the right shapes."""
-    N, g = shape
-    right = isinstance(priors, (list, tuple)) and len(priors) == N
-    _check(right, f"prior: expected a list of {N} pairs (Phi0, mu0), one per arm")
-    for pair in priors:
-        fits = isinstance(pair, (list, tuple)) and [np.shape(x) for x in pair] == [(g, g), (g,)]
-        _check(fits, f"prior: expected Phi0 of shape ({g}, {g}) and mu0 of shape ({g},) per arm")
-
-
-def _without_units(E_new, s2):
-    """E with sum ||phi||^4 = n (rows of 0 then go), what S / scale is to match, and the scale."""
-    s2 = _array("s2", s2, (None,))
-    E_new = _array("E_new", E_new, (len(s2), None))
-    norm2 = (E_new ** 2).sum(1)
-    known = (s2 >= 0).all() and min(norm2 @ s2, norm2 @ norm2) > 1e-200
-    _check(known, "E_new, s2: expected s2 >= 0, and a row with features and an s2 > 0")
-    scale = (norm2 @ s2) / (norm2 @ norm2)
-    unit = np.sqrt(np.mean(norm2 ** 2))
-    rows = norm2 > 0                                         # others say nothing of S
-    return E_new[rows] / np.sqrt(unit), s2[rows] / (scale * unit), scale

@@ -51,9 +51,10 @@ def pooled_noise(arms, config, rng):
     cents a larger one. What is known is what an arm has collected in b, half the sum of its squared
     prediction errors (each shrunk a little, as [2.17] has it), and over how many plays n:
 
-        res_i = b_i - b0,   sigma2 = 2 sum_i res_i / sum_i n_i,                             (ours 4)
+        res_i = b_i - b0,   sigma2 = mean of 2 res_i / n_i over the arms that were played.  (ours 4)
 
-    the mean squared error over all arms. Empirical Bayes takes it for b0 / a0:
+    It is a mean over arms, not over plays: an arm that pays without error, and is played all the
+    time, does not make others certain. Empirical Bayes takes it for b0 / a0:
 
         nu2_i ~ Inv-Gamma(a0 + n_i / 2, a0 sigma2 + res_i),                                 (ours 5)
 
@@ -63,7 +64,8 @@ def pooled_noise(arms, config, rng):
     """
     res = np.array([max(arm.b - config.b0, 0.0) for arm in arms])            # half squared errors
     n = np.array([arm.n for arm in arms])
-    sigma2 = max(2 * res.sum() / max(n.sum(), 1), 1e-300)                    # (ours 4); > 0
+    played = n > 0
+    sigma2 = np.mean(2 * res[played] / n[played]) if played.any() else 0.0   # (ours 4)
     a = config.a0 + n / 2
-    b = config.a0 * sigma2 + res
+    b = config.a0 * max(sigma2, 1e-300) + res
     return b / rng.gamma(a)                                                  # (ours 5)
