@@ -1,16 +1,19 @@
-"""Twelve bandit problems of one kind: ten data sets, a text set, the wheel; and your own table.
+"""Bandit problems: ten data sets, a set of texts, the wheel; and your own table.
 
     python datasets.py                      list every problem and where its data is
     python datasets.py fetch NAME...|all    download what is missing
-    python datasets.py check                re-read everything that is present
+    python datasets.py check                read all that is present, and compare checksums
 
 A class label becomes a bandit by paying 1 for the arm of the right class and 0 for all others.
 Preprocessing follows Riquelme et al. (2018), "Deep Bayesian Bandits Showdown", whose rows are also
 the ones used by Zahavy & Mannor (2019): categories are one-hot, inputs are standardized on the rows
-drawn (except Mushroom, Financial and Jester). What is known of each data set is in
-data/sources.toml, reading files in lab/files.py, the commands in lab/fetch.py.
+drawn (except Mushroom, Financial and Jester). data/sources.toml describes each data set and says
+how to add one; lab/files.py finds, downloads and reads files.
 """
-import os
+import argparse
+import functools
+import hashlib
+import math
 import re
 import sys
 import tomllib
@@ -26,6 +29,7 @@ from lab.files import DataError, MissingData, contents
 
 BUNDLE = Path(__file__).resolve().parent / "data"
 MISSING = {"", "?", "na", "n/a", "nan", "null", "none"}  # in a table of your own
+JITTER = 0.25  # of a drifting problem: noise on a row's score, in standard deviations of scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +40,6 @@ class Problem:
     rewards: np.ndarray            # (T, n_arms): what each arm would have paid
     optimal: np.ndarray            # (T,): expected reward of the best arm
     vocabulary: int | None = None  # text only: ids are below this
-    labels: tuple | None = None    # own tables only: the class each arm stands for
 
     @property
     def n_arms(self):
@@ -57,23 +60,23 @@ class Table(NamedTuple):
     levels: np.ndarray  # (columns,) number of categories, 0 for a number
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Source:
-    """All that is known of a data set."""
+    """A data set's entry in data/sources.toml, which says what the fields are."""
     name: str
-    rows: int          # of the complete data set
-    dim: int           # as in the paper's table of results
+    rows: int
+    dim: int
     arms: int
-    files: tuple = ()  # for each file, the names that it or its archive goes by; none: bundled
-    url: str = ""      # of one of them
-    page: str = ""     # if there is no url: where a person gets the file
-    sha256: str = ""   # of the first file, unpacked
-    format: dict = field(default_factory=dict)  # arguments of the reader, `bundled` or `numbers`
+    files: tuple = ()
+    url: str = ""
+    page: str = ""
+    sha256: str = ""
+    format: dict = field(default_factory=dict)
 
 
-known = tomllib.loads((BUNDLE / "sources.toml").read_text(encoding="utf-8"))
-SOURCES = {name: Source(name, **fields) for name, fields in known.items()}
-NAMES = (*SOURCES, "wheel")
+entries = tomllib.loads((BUNDLE / "sources.toml").read_text(encoding="utf-8"))
+SOURCES = {name: Source(name, **fields) for name, fields in entries.items()}
+NAMES = (*SOURCES, "wheel-0.5", "wheel-0.3", "wheel-0.1")  # any wheel-<delta> is a problem
 
 
 # --- reading: each data set's files to its table --------------------------------------------------
@@ -101,13 +104,8 @@ def numbers(source, path, data, label=None, first=1, skip=(), categories=False, 
     if len(bad):
         what = f"unknown class {X[bad[0], label]:g}, expected {first} to {first + source.arms - 1}"
         raise DataError(path, what, line + bad[0])
-    X, y = np.delete(X, [label, *skip], axis=1), y.astype(np.int8)
-    if not categories:
-        return coded(X, y)
-    strange = np.flatnonzero((X < 0).any(1) | (X > 999).any(1))
-    if len(strange):
-        raise DataError(path, "a code that is not one of 0 to 999", line + strange[0])
-    return coded(X.astype(np.int16), y, range(X.shape[1]))
+    X = np.delete(X, [label, *skip], axis=1)
+    return coded(X, y.astype(np.int8), range(X.shape[1]) if categories else ())
 
 
 def bundled(source, columns, label, first=0, complete=()):
@@ -188,13 +186,24 @@ def joke(name, X, y, n_arms, rng):
     return Problem(name, X[:, n_arms:], X[:, :n_arms], X[:, :n_arms].max(1))
 
 
+def tokens(text):
+    """Words and marks in lower case, as the program that Sec. 4.3 links to splits a text.
+
+    It knows n't, 's and the other endings in lower case only: "DON'T" is one token.
+    """
+    text = re.sub(r"[^A-Za-z0-9(),!?'`]", " ", text)
+    for ending in ("'s", "'ve", "n't", "'re", "'d", "'ll"):
+        text = text.replace(ending, " " + ending)
+    text = re.sub(r"([,!()?])", r" \1 ", text)
+    return text.lower().split()
+
+
 def review(name, X, y, n_arms, rng, length=60):
-    """Reviews as ids of words, from 2 by first appearance, cut or padded with 0 at the end."""
-    word = r"[a-z0-9]+(?:'[a-z]+)?|[.,!?]"  # . , ! and ? are words too
+    """Reviews as ids of tokens, from 2 by first appearance, cut or padded with 0 at the end."""
     ids = {}
     contexts = np.zeros((len(X), length), int)
     for row, text in zip(contexts, X[:, 0], strict=True):
-        found = [ids.setdefault(w, len(ids) + 2) for w in re.findall(word, text.lower())]
+        found = [ids.setdefault(token, len(ids) + 2) for token in tokens(text)]
         row[:len(found)] = found[:length]
     return Problem(name, contexts, np.eye(n_arms)[y], np.ones(len(y)), vocabulary=len(ids) + 2)
 
@@ -202,26 +211,7 @@ def review(name, X, y, n_arms, rng, length=60):
 PAY = {"mushroom": eat, "financial": invest, "jester": joke, "amazon": review}  # else: classify
 
 
-# --- tables: found in a folder, parsed once -------------------------------------------------------
-
-def folders(data_dir=None):
-    """Where files are looked for, in this order; downloads go to the first, a cache is the last."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "nlts"
-    places = (data_dir, os.environ.get("NLTS_DATA"), cache)
-    return [Path(place).expanduser() for place in places if place]
-
-
-def locate(source, data_dir=None):
-    """Path of each of the source's files, or of its archive; None if one is nowhere."""
-    for folder in folders(data_dir):
-        found = []
-        for names in source.files:
-            paths = [folder / (name + end) for name in names for end in ("", ".gz", ".zip")]
-            found += [path for path in paths if path.is_file()][:1]
-        if len(found) == len(source.files):
-            return found
-    return None
-
+# --- tables ---------------------------------------------------------------------------------------
 
 def parse(source, paths, data=None):
     """The table in the files at `paths`; data: their bytes, if they are not there yet."""
@@ -232,49 +222,31 @@ def parse(source, paths, data=None):
     return read(source, *parts, **source.format)
 
 
+last_parsed = functools.lru_cache(maxsize=1)(parse)  # many runs draw from one table
+
+
 def table(source, data_dir=None):
-    """The whole data set. What is parsed once is kept in the per-user cache, as plain arrays."""
-    paths = locate(source, data_dir)
-    if paths is None:
-        places = folders(data_dir)
-        what = f"{source.files[0][0]} is not in {', '.join(map(str, places))}"
-        advice = f"run: python datasets.py fetch {source.name}"
-        if source.page:
-            advice = f"download {source.files[0][0]} from {source.page} into {places[0]}"
-        raise MissingData(source.name, what, advice=advice)
-    if not paths:
-        return parse(source, paths)
-    state = [(path.resolve(), path.stat().st_size, path.stat().st_mtime_ns)
-             for path in (*paths, Path(__file__), Path(files.__file__))]
-    key = np.array(repr((source, state)))
-    cached = folders()[-1] / "parsed" / f"{source.name}.npy"
-    with suppress(OSError, ValueError, EOFError), open(cached, "rb") as f:  # absent, or damaged
-        if np.load(f) == key:
-            return Table(*(np.load(f) for _ in range(3)))
-    found = parse(source, paths)
-    with suppress(OSError, ValueError), files.replacing(cached) as f:  # a full disk, or texts
-        for array in (key, *found):
-            np.save(f, array, allow_pickle=False)
-    return found
+    """The whole data set."""
+    return last_parsed(source, files.locate(source, data_dir))
 
 
 # --- problems -------------------------------------------------------------------------------------
 
-def whole(name, value, least):
+def check_int(name, value, least):
     """The argument `name` as an int of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ValueError(f"{name}: expected a whole number of at least {least}, got {value!r}")
     return int(value)
 
 
-def draw(what, rows, steps, rng, replace=False):
+def draw(what, n_rows, steps, rng, replace=False):
     """Indices of `steps` rows in random order."""
-    steps = rows if steps is None else whole("steps", steps, 1)
+    steps = n_rows if steps is None else check_int("steps", steps, 1)
     if replace:
-        return rng.integers(rows, size=steps)
-    if steps > rows:
-        raise ValueError(f"steps: {steps} asked for, but {what} has only {rows}")
-    return rng.permutation(rows)[:steps]
+        return rng.integers(n_rows, size=steps)
+    if steps > n_rows:
+        raise ValueError(f"steps: {steps} asked for, but {what} has only {n_rows}")
+    return rng.permutation(n_rows)[:steps]
 
 
 def one_hot(X, levels):
@@ -293,95 +265,194 @@ def standardize(X):
     return X
 
 
-def load(name, steps=None, seed=0, data_dir=None):
-    """A problem of the paper by name. A seed draws its own rows, their order, and random rewards.
+def check_name(name):
+    """The name in lower case, if a problem has it."""
+    name = str(name).lower()
+    if name in SOURCES:
+        return name
+    with suppress(ValueError):
+        if name.startswith("wheel-") and 0 <= delta_of(name) <= 1:
+            return name
+    raise ValueError(f"name: unknown problem {name!r}, expected wheel-<delta>, delta from 0 to 1, "
+                     f"or one of {', '.join(SOURCES)}")
 
-    steps: how many rows, by default all (of Census that is 8 GB); without replacement except for
-    Mushroom, as in the paper. data_dir: looked in before $NLTS_DATA and the per-user cache.
+
+def delta_of(name):
+    """Radius of the wheel of this name, such as wheel-0.5."""
+    return float(name.removeprefix("wheel-"))
+
+
+def available(name, data_dir=None):
+    """True; or MissingData, which says how to get the files."""
+    name = check_name(name)
+    if name in SOURCES:
+        files.locate(SOURCES[name], data_dir)
+    return True
+
+
+def rows(name, data_dir=None, csv=None):
+    """Most steps a problem can have; inf if its rows are drawn anew or with replacement."""
+    if csv is not None:
+        return len(from_csv(csv))
+    name = check_name(name)
+    if name == "mushroom" or name not in SOURCES:
+        return math.inf
+    return len(table(SOURCES[name], data_dir).y)
+
+
+def load(name, steps=None, seed=0, data_dir=None):
+    """A problem of NAMES. A seed draws its own rows, their order, and random rewards.
+
+    steps: how many rows, by default all (of Census that is 8 GB), of a wheel 4000; without
+    replacement except for Mushroom, as in the paper. data_dir: searched before $NLTS_DATA and the
+    per-user folder.
     """
-    key = str(name).lower()
-    if key not in NAMES:
-        raise ValueError(f"name: unknown problem {name!r}, expected one of {', '.join(NAMES)}")
-    if key == "wheel":
-        return wheel(steps=4000 if steps is None else steps, seed=seed)
-    source = SOURCES[key]
-    rng = np.random.default_rng(whole("seed", seed, 0))
-    everything = table(source, data_dir)
-    rows = draw(key, len(everything.y), steps, rng, replace=key == "mushroom")
-    X = everything.X[rows]
+    name = check_name(name)
+    if name not in SOURCES:
+        return wheel(delta_of(name), 4000 if steps is None else steps, seed)
+    rng = np.random.default_rng(check_int("seed", seed, 0))
+    everything = table(SOURCES[name], data_dir)
+    drawn = draw(name, len(everything.y), steps, rng, replace=name == "mushroom")
+    X = everything.X[drawn]
     if X.dtype != object:
         X = one_hot(X, everything.levels)
-    pay = PAY.get(key, classify)
-    return pay(key, X, everything.y[rows], source.arms, rng)
+    pay = PAY.get(name, classify)
+    return pay(name, X, everything.y[drawn], SOURCES[name].arms, rng)
 
 
-def wheel(delta=0.5, steps=4000, seed=0, mu=0.1, mu5=0.2, mudot=0.4, sigma=0.1):
-    """Arm 5 pays mu5; arms 1 to 4 pay mu, but mudot in their quadrant of the disc |x| <= delta."""
-    if not 0 <= delta <= 1:
-        raise ValueError(f"delta: expected a radius between 0 and 1, got {delta!r}")
-    if not sigma >= 0:
-        raise ValueError(f"sigma: expected a standard deviation >= 0, got {sigma!r}")
-    steps = whole("steps", steps, 1)
-    rng = np.random.default_rng(whole("seed", seed, 0))
+def wheel(delta, steps, seed=0):
+    """Arm 5 pays 0.2; arms 1 to 4 pay 0.1, but 0.4 in their quadrant of the disc |x| <= delta."""
+    steps = check_int("steps", steps, 1)
+    rng = np.random.default_rng(check_int("seed", seed, 0))
     radius = np.sqrt(rng.uniform(size=steps))  # sqrt: uniform in area
     angle = rng.uniform(0, 2 * np.pi, steps)
     X = radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
-    mean = np.full((steps, 5), [mu, mu, mu, mu, mu5], float)
+    mean = np.full((steps, 5), [0.1, 0.1, 0.1, 0.1, 0.2])
     inside = np.flatnonzero(radius <= delta)
     quadrant = (angle[inside] // (np.pi / 2)).astype(int) % 4
-    mean[inside, quadrant] = mudot  # quadrant 1 (x1, x2 > 0) is arm 1's
-    return Problem("wheel", X, rng.normal(mean, sigma), mean.max(1))
+    mean[inside, quadrant] = 0.4  # quadrant 1 (x1, x2 > 0) is arm 1's
+    return Problem(f"wheel-{delta:g}", X, rng.normal(mean, 0.1), mean.max(1))
 
 
-def drift(problem, seed=0, jitter=0.25):
-    """The same rows in the order of their first principal component, so that contexts drift.
-
-    jitter: standard deviation of the noise on a row's score, as a part of the scores' own.
-    """
-    if not 0 <= jitter < np.inf:
-        raise ValueError(f"jitter: expected a finite number of at least 0, got {jitter!r}")
-    rng = np.random.default_rng(whole("seed", seed, 0))
+def drift(problem, seed=0):
+    """The same rows in the order of their first principal component, so that contexts drift."""
+    rng = np.random.default_rng(check_int("seed", seed, 0))
     X = standardize(problem.contexts.astype(np.float64))
     direction = np.linalg.eigh(X.T @ X).eigenvectors[:, -1]
     direction *= np.sign(direction[np.abs(direction).argmax()])  # either sign is an eigenvector
     score = X @ direction
-    order = np.argsort(score + jitter * score.std() * rng.normal(size=len(X)), kind="stable")
+    order = np.argsort(score + JITTER * score.std() * rng.normal(size=len(X)), kind="stable")
     return replace(problem, contexts=problem.contexts[order], rewards=problem.rewards[order],
                    optimal=problem.optimal[order])
 
 
-def from_csv(path, label=None, steps=None, seed=0):
+def from_csv(path, steps=None, seed=0):
     """Any classification table as a bandit: arm i pays 1 if the row's class is the i-th, else 0.
 
-    path: text with a header of names, split by comma, semicolon or tab. label: the name of the
-    column of classes, by default the last; these are the problem's `labels`. Numbers are
-    standardized, text becomes one-hot, a missing value is an error.
+    path: text with a header of names, split by comma, semicolon or tab; the last column has the
+    classes. Numbers are standardized, text becomes one-hot, a missing value is an error.
     """
     path = Path(path)
-    rng = np.random.default_rng(whole("seed", seed, 0))
+    rng = np.random.default_rng(check_int("seed", seed, 0))
     lines, columns = files.csv_columns(path, contents(path, (path.stem,)))
-    if label not in (None, *columns):
-        raise ValueError(f"label: no column {label!r}, expected one of {', '.join(columns)}")
     for line, *row in zip(lines, *columns.values(), strict=True):
         if missing := MISSING.intersection(value.lower() for value in row):
             raise DataError(path, f"{missing.pop()!r} is a missing value", line)
-    y = columns.pop(list(columns)[-1] if label is None else label)
+    _, y = columns.popitem()
     with suppress(ValueError):
         y = np.array(y, float)  # so that class 10 comes after class 9
-    labels, y = np.unique(y, return_inverse=True)
-    if not 2 <= len(labels) <= max(2, len(y) / 2):
-        what = f"{len(labels)} labels in {len(y)} rows are not classes"
-        raise DataError(path, what, advice="choose another label")
+    classes, y = np.unique(y, return_inverse=True)
+    if not 2 <= len(classes) <= max(2, len(y) / 2):
+        what = f"{len(classes)} labels in {len(y)} rows are not classes"
+        raise DataError(path, what, advice="put the column of classes last")
     inputs = [files.own_column(path, name, values, lines) for name, values in columns.items()]
     X, levels = map(np.array, zip(*inputs, strict=True))
-    rows = draw(path.name, len(y), steps, rng)
-    X = one_hot(X.T[rows], levels)
+    drawn = draw(path.name, len(y), steps, rng)
+    X = one_hot(X.T[drawn], levels)
     is_number = np.repeat(levels == 0, np.maximum(levels, 1))
     X[:, is_number] = standardize(X[:, is_number])
-    rewards = np.eye(len(labels))[y[rows]]
-    return Problem(path.stem, X, rewards, np.ones(len(X)), labels=tuple(labels.tolist()))
+    return Problem(path.stem, X, np.eye(len(classes))[y[drawn]], np.ones(len(X)))
+
+
+# --- commands -------------------------------------------------------------------------------------
+
+def verify(source, paths, data=None):
+    """Read a data set afresh: the number of its rows. If these are all, the checksum must fit."""
+    count = len(parse(source, paths, data).y)
+    if count == source.rows and source.sha256:
+        found = hashlib.sha256(contents(paths[0], source.files[0], data)).hexdigest()
+        if found != source.sha256:
+            raise DataError(paths[0], f"sha256 {found} instead of {source.sha256}")
+    return count
+
+
+def fetch(source, data_dir=None, timeout=30.0):
+    """Download a data set; the file is in place only once it has been read from end to end."""
+    target = files.folders(data_dir)[0] / source.url.rsplit("/", 1)[1]
+    print(f"{source.name}: downloading {source.url}", file=sys.stderr)
+    with files.replacing(target) as f:
+        data = files.download(source.url, timeout)
+        if verify(source, [target] * len(source.files), data) != source.rows:
+            raise DataError(target, f"not all {source.rows} rows", advice="try again later")
+        f.write(data)
+
+
+def fetched(source, data_dir=None):
+    """Number of rows of a data set, which is downloaded if it is missing and has an address."""
+    try:
+        files.locate(source, data_dir)
+    except MissingData:
+        if not source.url:
+            raise
+        fetch(source, data_dir)
+    return len(table(source, data_dir).y)
+
+
+def show(data_dir, check=False):
+    """Print one line per problem; the number of bad ones."""
+    line = "{:12}{:>10}{:>5}{:>6}{:>10}  {}"
+    print(line.format("problem", "steps", "dim", "arms", "best arm", "data"))
+    bad = 0
+    for name, source in SOURCES.items():
+        steps, dim, share = source.rows, source.dim, "-"
+        try:
+            paths = files.locate(source, data_dir)
+            steps = len(table(source, data_dir).y)
+            place = str(paths[0]) if paths else "bundled"
+            if check:
+                place += f", {verify(source, paths):,} of {source.rows:,} rows are good"
+            p = load(name, min(steps, 60_000), data_dir=data_dir)  # Census would need 8 GB
+            dim, share = p.dim, f"{p.rewards.mean(0).max() / p.optimal.mean():.1%}"
+        except MissingData as error:
+            place = f"missing; {error.advice}"
+        except DataError as error:
+            place = f"BAD: {error}"
+            bad += 1
+        print(line.format(name, f"{steps:,}", dim, source.arms, share, place))
+    for name in NAMES[len(SOURCES):]:
+        print(line.format(name, "any", 2, 5, "-", "synthetic"))
+    return bad
+
+
+def main(argv=None):
+    """0 if all went well, else 1."""
+    parser = argparse.ArgumentParser(prog="datasets.py", description="The data sets.")
+    parser.add_argument("command", nargs="?", default="list", choices=("list", "fetch", "check"))
+    parser.add_argument("names", nargs="*", metavar="NAME", help="for fetch: data sets, or all")
+    parser.add_argument("--data-dir", help="look here first, and download to here")
+    args = parser.parse_args(argv)
+    names = list(SOURCES) if args.names == ["all"] else [name.lower() for name in args.names]
+    if bool(names) != (args.command == "fetch") or set(names) - set(SOURCES):
+        parser.error(f"fetch takes all, or some of {', '.join(SOURCES)}; list and check take none")
+    failed = 0 if names else show(args.data_dir, args.command == "check")
+    for source in map(SOURCES.get, names):
+        try:
+            print(f"{source.name}: {fetched(source, args.data_dir):,} rows are there")
+        except (DataError, OSError) as error:  # OSError: the folder cannot be written
+            failed += 1
+            print(f"{source.name}: {error}", file=sys.stderr)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    from lab.fetch import main
     sys.exit(main())

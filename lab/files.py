@@ -1,4 +1,7 @@
-"""Files of data, read strictly: a bad one is named, with its line and what to do about it."""
+"""Files of data: found, downloaded, and read strictly.
+
+A bad file is named, with its line where that is known, and with what to do about it.
+"""
 import csv
 import gzip
 import io
@@ -7,6 +10,7 @@ import re
 import zipfile
 import zlib
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import numpy as np
 
@@ -28,6 +32,43 @@ class MissingData(DataError):
 
 # --- files as bytes -------------------------------------------------------------------------------
 
+def folders(data_dir=None):
+    """Folders to search, in this order; downloads go to the first, the per-user one is the last."""
+    own = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "nlts"
+    places = (data_dir, os.environ.get("NLTS_DATA"), own)
+    return [Path(place).expanduser() for place in places if place]
+
+
+def locate(source, data_dir=None):
+    """Path of each of the source's files, or of the archive that has it."""
+    places = folders(data_dir)
+    for folder in places:
+        found = []
+        for names in source.files:
+            paths = [folder / (name + end) for name in names for end in ("", ".gz", ".zip")]
+            found += [path for path in paths if path.is_file()][:1]
+        if len(found) == len(source.files):
+            return tuple(found)
+    name = source.files[0][0]
+    advice = f"run: python datasets.py fetch {source.name}"
+    if not source.url:
+        advice = f"download {name} from {source.page} into {places[0]}"
+    what = f"{name} is not in {', '.join(map(str, places))}"
+    raise MissingData(source.name, what, advice=advice)
+
+
+def download(url, timeout):
+    """The bytes at `url`."""
+    import http.client  # only here: both are slow to import
+    import urllib.request
+    try:
+        with urllib.request.urlopen(url, timeout=timeout) as response:
+            return response.read()
+    except (OSError, http.client.HTTPException) as error:
+        advice = "check connection and address, and run it again"
+        raise DataError(url, str(error) or type(error).__name__, advice=advice) from error
+
+
 @contextmanager
 def replacing(path):
     """A file that takes the place of `path` when all went well, and is removed otherwise."""
@@ -48,10 +89,7 @@ def contents(path, names, data=None):
     try:
         while data.startswith(b"PK\x03\x04"):
             archive = zipfile.ZipFile(io.BytesIO(data))
-            members = archive.namelist()
-            if unsafe := [m for m in members if ".." in m or m.startswith(("/", "\\"))]:
-                raise DataError(path, f"unsafe name {unsafe[0]!r} in the archive")
-            found = [member for member in members if os.path.basename(member) in wanted]
+            found = [name for name in archive.namelist() if os.path.basename(name) in wanted]
             if not found:
                 raise DataError(path, f"no {os.path.basename(names[0])} in the archive")
             path, data = f"{path}:{found[0]}", archive.read(found[0])
