@@ -1,0 +1,62 @@
+"""Priors and noises of your own: functions in a file, each an algorithm named after itself."""
+import importlib
+import inspect
+import sys
+import traceback
+
+from lab.recipes import RECIPES, limited, with_arguments
+
+PRIOR = "forgotten", "E_old", "E_new", "weights", "lam"
+NOISE = "arms", "config", "rng"
+
+
+def algorithms(options):
+    """{name: recipe} of the algorithms that a command plays, with those of --prior and --noise."""
+    found = {name: RECIPES[name] for name in options.algorithms}
+    if options.prior:
+        for name, prior in functions_in(options.prior, PRIOR).items():
+            found[free(name, found, options.prior)] = limited(prior)
+    if options.noise:
+        for name, noise in functions_in(options.noise, NOISE).items():
+            for base in ("both-priors", "neural-linear"):
+                recipe = with_arguments(RECIPES[base], noise=noise)
+                found[free(f"{name}, {base}", found, options.noise)] = recipe
+    return found
+
+
+def functions_in(path, arguments):
+    """{name: function} of the functions at the top of a file that take just these arguments."""
+    module = load(path)
+    found = {name: function for name, function in vars(module).items()
+             if inspect.isfunction(function) and function.__module__ == module.__name__
+             and required(function) == arguments}
+    if not found:
+        sys.exit(f"{path}: expected a function of ({', '.join(arguments)}) at the top of the file")
+    return found
+
+
+def required(function):
+    """The names of a function's arguments without default."""
+    parameters = inspect.signature(function).parameters.values()
+    return tuple(p.name for p in parameters if p.default is p.empty)
+
+
+def load(path):
+    """The module in a file; worker processes find it by its name, as this one does."""
+    path = path.resolve()
+    sys.path.insert(0, str(path.parent))
+    if path.stem in sys.modules and sys.modules[path.stem].__file__ != str(path):
+        sys.exit(f"{path}: expected another name, {path.stem} is a module already")
+    try:
+        return importlib.import_module(path.stem)
+    except Exception as error:  # noqa: BLE001, whatever the file raises is the user's
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
+        line = frames[-1].lineno if frames else getattr(error, "lineno", "?")
+        sys.exit(f"{path}, line {line}: {type(error).__name__}: {error}")
+
+
+def free(name, found, path):
+    """The name, if no algorithm has it."""
+    if name in found or name in RECIPES:
+        sys.exit(f"{path}: expected another name, {name} is an algorithm already")
+    return name

@@ -1,0 +1,258 @@
+"""Many runs: each is played in a process of its own, and appended to a file when it has ended.
+
+A result names its task and its key (lab/keys.py). Results of older code stay on file, so that
+--verify can take them over, but are never reported.
+"""
+import fcntl
+import json
+import multiprocessing
+import os
+import platform
+import random
+import sys
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+
+import datasets
+from lab import fast, kernels, keys
+from lab.runs import name_of, run_task
+
+VERIFIED = 20, 0.02                                   # at least so many runs, and so large a share
+NOT_COMPARED = "seconds", "key", "played_on", "taken_over"
+
+
+def repeated(task, runs):
+    """The runs of a task."""
+    return [replace(task, run=run) for run in range(runs)]
+
+
+def execute(options, tasks):
+    """Play the runs that are not on file; the results of all tasks, by run."""
+    path = options.out / f"{options.command}.jsonl"
+    tasks = sorted(tasks, key=lambda task: task.run)  # all tasks of a run come first
+    wanted = {keys.key(task): task for task in tasks}
+    if options.fresh:
+        drop(path, {keys.task_id(task) for task in tasks})
+    if options.verify:
+        verify(options, path, wanted)
+    found = {result["key"]: result for result in read(path)}
+    todo = {key: task for key, task in wanted.items() if key not in found}
+    todo = playable(todo)
+    print(f"{options.command}: {len(wanted.keys() & found)} runs on file, {len(todo)} to play",
+          file=sys.stderr)
+    if todo:
+        for name in fast.changed():
+            print(f"nlts.{name} has changed: training with it, about 8 times slower",
+                  file=sys.stderr)
+        play_all(options, path, todo)
+        found = {result["key"]: result for result in read(path)}
+    results = complete_runs([found[key] for key in wanted if key in found])
+    if not results:
+        sys.exit("nothing to report: `python datasets.py` says how to get the data sets")
+    return results
+
+
+def playable(tasks):
+    """Those tasks whose data set is on this machine; missing ones are told once."""
+    missing = set()
+    for dataset in dict.fromkeys(task.dataset for task in tasks.values()):
+        try:
+            datasets.available(dataset)
+        except datasets.MissingData as error:
+            print(f"skipped: {error}", file=sys.stderr)
+            missing.add(dataset)
+    return {key: task for key, task in tasks.items() if task.dataset not in missing}
+
+
+def complete_runs(results):
+    """Keep only runs that every algorithm of a problem finished; some have fewer."""
+    finished = {}
+    for result in results:
+        groups = finished.setdefault(result["dataset"], {})
+        groups.setdefault((result["algorithm"], result.get("variant")), set()).add(result["run"])
+    return [result for result in results if all(
+        result["run"] in runs or result["run"] > max(runs)
+        for runs in finished[result["dataset"]].values())]
+
+
+# Playing ------------------------------------------------------------------------------------------
+
+def play(task, key):
+    """One run, in a worker; a cluster that was started before a change refuses."""
+    if keys.key(task) != key:
+        raise RuntimeError("this worker has loaded other code than the command: restart the "
+                           "cluster, and let its workers see the same files")
+    named = {"dataset": name_of(task.dataset), "algorithm": task.algorithm, "run": task.run,
+             "steps": task.steps, "task": keys.task_id(task), "key": key, "played_on": machine()}
+    if task.variant:
+        named["variant"] = task.variant
+    return named | run_task(task)
+
+
+def machine():
+    """Processor and versions, which are recorded but not in the key."""
+    packages = [f"{name} {version(name)}" for name in ("numpy", "scipy", "torch", "cvxpy", "scs")]
+    pinned = os.environ.get("OPENBLAS_CORETYPE", "not pinned")
+    return ", ".join([kernels.processor() or platform.machine(), *packages, f"kernels {pinned}"])
+
+
+def play_all(options, path, tasks):
+    """Play tasks; each result is on the disk as soon as its run has ended."""
+    with executor(options) as pool:
+        futures = [pool.submit(play, task, key) for key, task in tasks.items()]
+        try:
+            for future in progress(as_completed(futures), len(futures), "runs"):
+                append(path, future.result())
+        except KeyboardInterrupt:
+            sys.exit(f"\nstopped; finished runs are in {path}, the same command goes on there")
+        finally:
+            for future in futures:                    # after an error, none is played in vain
+                future.cancel()
+
+
+def progress(items, total, what):
+    """Pass the items on, and print progress on standard error; in a log, twice per minute."""
+    end, pause = ("\r", 0) if sys.stderr.isatty() else ("\n", 30)
+    start = shown = time.monotonic()
+    for done, item in enumerate(items, 1):
+        yield item
+        now = time.monotonic()
+        if now - shown >= pause or done == total:
+            shown = now
+            left = (now - start) * (total - done) / done / 60
+            print(f"{what}: {done} of {total}, {left:.1f} min left  ", end=end, file=sys.stderr)
+
+
+def stop_with(parent):
+    """A worker whose parent was killed stops within a second, too."""
+    def watch():
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+@contextmanager
+def executor(options):
+    """Where runs are played: processes on this machine, or with --dask a cluster's workers."""
+    if options.dask:
+        from distributed import Client
+        with Client(options.dask, timeout="20s") as client:
+            folders = list(sys.path)                  # where the workers find the same files
+            client.register_worker_callbacks(lambda: sys.path.extend(folders))
+            yield client.get_executor()
+    else:
+        spawn = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(options.jobs, spawn, stop_with, (os.getpid(),)) as pool:
+            yield pool
+
+
+# Files --------------------------------------------------------------------------------------------
+
+@contextmanager
+def locked(path):
+    """The right to write a file of results: whoever else wants it waits."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path.with_name(f".{path.stem}.lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def read(path):
+    """The results in a file; a last line that was not finished is left out."""
+    if not path.exists():
+        return []
+    results = []
+    whole = path.read_bytes().rpartition(b"\n")[0]
+    for number, line in enumerate(whole.splitlines(), 1):
+        try:
+            results.append(json.loads(line))
+        except json.JSONDecodeError:
+            sys.exit(f"{path}, line {number}: damaged; delete the line, and its run is played anew")
+    return results
+
+
+def as_line(result):
+    """A result as a line of a file."""
+    return json.dumps(result, separators=(",", ":"), ensure_ascii=False) + "\n"
+
+
+def append(path, result):
+    """Add a result, unless another command has added it meanwhile."""
+    with locked(path), open(path, "a+b") as file:
+        file.seek(0)
+        data = file.read()
+        file.truncate(data.rfind(b"\n") + 1)          # what a killed command left unfinished
+        if f'"key":"{result["key"]}"'.encode() not in data:
+            file.write(as_line(result).encode())
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def rewrite(path, change):
+    """Replace each result by change(result), or drop it where that is None."""
+    with locked(path):
+        results = [changed for result in read(path) if (changed := change(result))]
+        with datasets.files.replacing(Path(path)) as file:
+            file.write("".join(map(as_line, results)).encode())
+
+
+def drop(path, task_ids):
+    """Remove the results of these tasks."""
+    rewrite(path, lambda result: None if result["task"] in task_ids else result)
+
+
+# Taking over --------------------------------------------------------------------------------------
+
+def verify(options, path, wanted):
+    """Play a sample of the runs on file once more. If all agree, results of older code are taken
+    over; else the file stays as it is, and the command ends."""
+    on_file = {result["task"]: result for result in read(path)}          # the last one holds
+    there = {key: task for key, task in wanted.items() if keys.task_id(task) in on_file}
+    sample = sample_of(playable(there))
+    if not sample:
+        sys.exit(f"--verify: {path} has no runs of this command")
+    differing = []
+    with executor(options) as pool:
+        futures = {pool.submit(play, task, key): task for key, task in sample.items()}
+        for future in progress(as_completed(futures), len(futures), "verifying"):
+            task, again = futures[future], future.result()
+            before = on_file[again["task"]]
+            names = [name for name in {**before, **again} if name not in NOT_COMPARED
+                     and before.get(name) != again.get(name)]
+            words = f"{task.dataset}, {task.algorithm} {task.variant}, run {task.run}"
+            print(f"{words}: {'differs in ' + ', '.join(names) if names else 'the same'}")
+            differing += [words] if names else []
+    if differing:
+        sys.exit(f"--verify: {len(differing)} of {len(sample)} runs differ, {path} stays as it is")
+    new = {keys.task_id(task): key for key, task in there.items()}
+    rewrite(path, lambda result: taken_over(result, new, on_file))
+
+
+def taken_over(result, new, on_file):
+    """The result under its new key, which says so; older ones of the same task are dropped."""
+    key = new.get(result["task"], result["key"])
+    if result["key"] == key:
+        return result
+    if on_file[result["task"]]["key"] != result["key"]:
+        return None
+    return result | {"key": key, "taken_over": result["key"]}
+
+
+def sample_of(tasks):
+    """Some of the tasks, others each time, over all data sets and algorithms."""
+    order = random.sample(list(tasks.items()), len(tasks))
+    enough = max(VERIFIED[0], round(VERIFIED[1] * len(tasks)))
+    sample, seen = {}, set()
+    for key, task in order:
+        fresh = {task.dataset, (task.algorithm, task.variant)} - seen
+        if fresh or len(sample) < enough:
+            sample[key] = task
+            seen |= fresh
+    return sample
