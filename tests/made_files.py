@@ -30,8 +30,7 @@ def npy(array):
     return out.getvalue()
 
 
-HTML = b"<!DOCTYPE html>\n<html><body>404 Not Found</body></html>\n"
-
+# --- UCI's own files, from the bundled columns ----------------------------------------------------
 
 def bundled(name):
     """Columns c00, c01, ... of data/NAME.npz; of text, codes of the texts in c01_values."""
@@ -53,7 +52,6 @@ def text_of(found, sep, rows=slice(None), end=""):
 
 @functools.cache
 def originals():
-    """UCI's own files, from the bundled columns."""
     statlog, mushroom, adult = map(bundled, ("statlog", "mushroom", "adult"))
     return {
         "shuttle.trn": text_of(statlog, " ", slice(43_500)),
@@ -65,9 +63,11 @@ def originals():
     }
 
 
-def har(rows=30, seed=0):
+# --- the other hosts' files -----------------------------------------------------------------------
+
+def har(rows=30):
     """The four files of UCI HAR, in its number format."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     files = {}
     for part, n in (("train", rows), ("test", rows // 2)):
         X = rng.uniform(-1, 1, (n, 561))
@@ -79,12 +79,12 @@ def har(rows=30, seed=0):
     return files
 
 
-def aps(preamble=20, rows=8, end="\n"):
+def aps(preamble=20, end="\n"):
     """Scania's training file as UCI has it: lines on the license, header, `na` if missing."""
     lines = ["This file is part of APS Failure and Operational Data for Scania Trucks.", ""]
     lines = (lines + ["You should have received a copy of the license."] * 18)[:preamble]
     lines.append(",".join(["class", *(f"aa_{i:03}" for i in range(170))]))
-    for i in range(rows):
+    for i in range(8):
         fields = [f"{i * 1000 + j}" if j % 2 else f"{2130706438 + i + j / 100:.2f}"
                   for j in range(170)]
         for j in range(-i % 5, 170, 5):
@@ -93,35 +93,48 @@ def aps(preamble=20, rows=8, end="\n"):
     return (end.join(lines) + end).encode()
 
 
-def census_text(rows=30):
+def census_text():
     """Census as its host has it; dOccup is column 35."""
     names = ["caseid", *(f"iVar{i}" for i in range(34)), "dOccup"]
     names += [f"iVar{i}" for i in range(34, 67)]
     body = []
-    for i in range(rows):
+    for i in range(30):
         codes = [(i * j) % (2 + j % 3) * 50 for j in range(67)]
         body.append([10_000 + i, *codes[:34], i % 9, *codes[34:]])
     return (",".join(names) + "\n" + lines_of(body)).encode()
 
 
-def eeg(rows=10, quote='"'):
+def eeg(quote='"'):
     """Epileptic: the recording's name, 178 numbers, the class."""
     names = [quote * 2, *(f"{quote}X{i}{quote}" for i in range(1, 179)), f"{quote}y{quote}"]
     body = []
-    for i in range(rows):
+    for i in range(10):
         wave = [(-1) ** i * (i + j) for j in range(178)]
         body.append([f"{quote}X{i}.V1.{i}{quote}", *wave, 1 + i % 5])
     return (",".join(names) + "\n" + lines_of(body) + "\n").encode()
+
+
+def covertype(rows=9, elevation=None):
+    """Covertype: 54 numbers, the class."""
+    numbers = range(rows) if elevation is None else [elevation] * rows
+    return lines_of([[x] * 54 + [1 + i % 7] for i, x in enumerate(numbers)]).encode() + b"\n"
+
+
+def write_covertype(folder, elevation, name="covtype.data"):
+    folder.mkdir(parents=True, exist_ok=True)
+    data = covertype(3, elevation)
+    (folder / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+
+
+def stocks(X):
+    """Financial: names of stocks, then rows."""
+    return (",".join(f"S{i}" for i in range(21)) + "\n" + lines_of(X.tolist(), " ")).encode()
 
 
 REVIEWS = ('Product Name,Brand Name,Price,Rating,Reviews,Review Votes\n'
            '"a ""phone"", new",B,1.0,5,"Great phone,\nI don\'t regret it!",0\n'
            'b,,2.0,1,Bad. Bad.,1\n'
            'c,C,,3,,0\n')
-
-
-def write_covertype(folder, elevation, name="covtype.data"):
-    """Three rows of Covertype."""
-    folder.mkdir(parents=True, exist_ok=True)
-    data = lines_of([[elevation] * 54 + [1]] * 3).encode()
-    (folder / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+IRIS = ("length,colour,species\n5.1,red,setosa\n4.9,blue,virginica\n6.0,red,setosa\n"
+        "5.5,green,versicolor\n5.3,blue,versicolor\n5.0,red,virginica\n")
+HTML = b"<!DOCTYPE html>\n<html><body>404 Not Found</body></html>\n"
