@@ -284,20 +284,19 @@ def delta_of(name):
 
 def available(name, data_dir=None):
     """True; or MissingData, which says how to get the files."""
-    name = check_name(name)
-    if name in SOURCES:
-        files.locate(SOURCES[name], data_dir)
+    if not name.endswith(".csv") and check_name(name) in SOURCES:
+        files.locate(SOURCES[check_name(name)], data_dir)
     return True
 
 
-def rows(name, data_dir=None, csv=None):
+def rows(name):
     """Most steps a problem can have; inf if its rows are drawn anew or with replacement."""
-    if csv is not None:
-        return len(from_csv(csv))
+    if name.endswith(".csv"):
+        return len(from_csv(name))
     name = check_name(name)
     if name == "mushroom" or name not in SOURCES:
         return math.inf
-    return len(table(SOURCES[name], data_dir).y)
+    return SOURCES[name].rows
 
 
 def load(name, steps=None, seed=0, data_dir=None):

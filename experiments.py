@@ -4,12 +4,11 @@ A command measures, reports and plots: three functions of one file in studies/. 
 pictures go to figures/own. Runs that are on file there are not played again, unless code or data
 has changed. As in: python experiments.py table --datasets statlog,adult --runs 5
 """
-from lab import kernels  # noqa: F401, before NumPy: the same kernels everywhere
-
 import importlib
 import os
 import sys
 
+from lab import kernels  # noqa: F401, before NumPy: the same kernels everywhere
 from lab.options import Command, parse
 from lab.paper import ALGORITHMS as PAPERS
 from lab.paper import TABLE, WHEEL

@@ -1,18 +1,16 @@
-"""The same training and text network as in nlts.py, faster: for experiments of many runs.
+"""The same training as nlts.train, about 8 times faster: for experiments of many runs.
 
-They are used for an nlts.MLP or nlts.TextCNN only, and only while nlts.py is what they were
-compared with: COMPARED has the hashes of its syntax trees, and tests/test_fast.py the comparison.
+It is used for an nlts.MLP only, and only while nlts.train and nlts.MLP are what it was compared
+with: COMPARED has the hashes of their syntax trees, and tests/test_fast.py the comparison.
 """
 from pathlib import Path
 
 import numpy as np
-import torch
-from torch import nn
 
 import nlts
 from lab import keys
 
-COMPARED = {"train": "5c918fbdd523", "MLP": "b837d83a5e0d", "TextCNN": "a8aaa6411456"}
+COMPARED = {"train": "5c918fbdd523", "MLP": "b837d83a5e0d"}
 
 
 def changed():
@@ -23,14 +21,7 @@ def changed():
 
 def training_of(network):
     """`train` if it does what nlts.train does with this network, else nlts.train."""
-    same = type(network) is nlts.MLP and not {"train", "MLP"} & set(changed())
-    return train if same else nlts.train
-
-
-def text_network(vocabulary, n_arms, seed):
-    """The network for text."""
-    kind = nlts.TextCNN if "TextCNN" in changed() else FastTextCNN
-    return kind(vocabulary, n_arms, seed=seed)
+    return train if type(network) is nlts.MLP and not changed() else nlts.train
 
 
 def train(network, buffer, config, rng, beta1=0.9, beta2=0.999, eps=1e-8):
@@ -75,28 +66,3 @@ def train(network, buffer, config, rng, beta1=0.9, beta2=0.999, eps=1e-8):
         theta -= gradient
     for mine, new in zip(parameters, views(theta), strict=True):
         mine[...] = new
-
-
-class FastTextCNN(nlts.TextCNN):
-    """nlts.TextCNN, the same up to rounding. A convolution is a sum of products of embeddings and
-    weights, here once a word and not once a place; only the place of the maximum gets a gradient.
-    """
-
-    def features(self, x):
-        """phi: (n, words) ids -> (n, g)."""
-        words, place = x.long().unique(return_inverse=True)
-        embedding = self.embedding(words)                            # (different words, size)
-        pooled = []
-        for convolution in self.convolutions:
-            filters, size, width = convolution.weight.shape
-            weight = convolution.weight.permute(1, 2, 0).reshape(size, width * filters)
-            products = (embedding @ weight).reshape(-1, filters)     # row: width * word + k
-            rows = width * place.unfold(1, width, 1) + torch.arange(width)   # (n, places, width)
-            with torch.no_grad():
-                sums = nn.functional.embedding_bag(rows.flatten(0, 1), products, mode="sum")
-                at = sums.reshape(*rows.shape[:2], filters).max(1).indices   # (n, filters)
-            rows = rows.gather(1, at[:, :, None].expand(-1, -1, width))      # (n, filters, width)
-            most = products[rows, torch.arange(filters)[:, None]].sum(2)
-            pooled.append(torch.relu(most + convolution.bias))
-        pooled = nn.functional.dropout(torch.cat(pooled, 1), 0.5, self.training)
-        return self.dense(pooled)

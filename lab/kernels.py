@@ -6,7 +6,10 @@ bandit one flipped choice changes all that follow. What the user has set stays.
 import os
 from pathlib import Path
 
-PINNED = {"OPENBLAS_CORETYPE": "Haswell", "MKL_CBWR": "AVX2", "ATEN_CPU_CAPABILITY": "avx2"}
+PINNED = {"OPENBLAS_CORETYPE": "Haswell",             # NumPy's linear algebra
+          "MKL_CBWR": "COMPATIBLE",                   # torch's: one branch for Intel's and others
+          "ONEDNN_MAX_CPU_ISA": "AVX2",               # torch's convolutions
+          "ATEN_CPU_CAPABILITY": "avx2"}              # torch's own loops
 
 
 def pin():

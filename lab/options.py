@@ -42,7 +42,7 @@ class Options:
                           "over results of older code", action="store_true")
 
 
-PLAYING = "jobs", "data_dir", "dask", "fresh", "verify"    # what every command takes that plays runs
+PLAYING = "jobs", "data_dir", "dask", "fresh", "verify"    # of commands that play runs
 
 
 @dataclass(frozen=True)

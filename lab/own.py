@@ -2,7 +2,6 @@
 import importlib
 import inspect
 import sys
-import traceback
 
 from lab.recipes import RECIPES, limited, with_arguments
 
@@ -47,12 +46,7 @@ def load(path):
     sys.path.insert(0, str(path.parent))
     if path.stem in sys.modules and sys.modules[path.stem].__file__ != str(path):
         sys.exit(f"{path}: expected another name, {path.stem} is a module already")
-    try:
-        return importlib.import_module(path.stem)
-    except Exception as error:  # noqa: BLE001, whatever the file raises is the user's
-        frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
-        line = frames[-1].lineno if frames else getattr(error, "lineno", "?")
-        sys.exit(f"{path}, line {line}: {type(error).__name__}: {error}")
+    return importlib.import_module(path.stem)         # an error in it names file and line
 
 
 def free(name, found, path):

@@ -4,7 +4,7 @@ from dataclasses import replace
 import nlts
 import nlts_beyond
 from lab import agents
-from lab.runs import Recipe
+from lab.runs import Recipe, load_with_intercept
 
 EQUAL = {"L": 100, "P": 200, "initial_pulls": 3}      # the settings of everybody in `equal`
 WHEEL = {"L": 200, "P": 400}                          # Appendix B
@@ -16,7 +16,7 @@ def limited(prior):
 
 
 RECIPES = {  # the paper's in its order, then ours, then those to compare with
-    "linear": Recipe(nlts.LinearTS, None),
+    "linear": Recipe(nlts.LinearTS, None, problem=load_with_intercept),
     "neural-linear": Recipe(memory=None),
     "both-priors": limited(nlts.likelihood_matching),
     "printed": Recipe(agents.printed),

@@ -20,15 +20,18 @@ from pathlib import Path
 
 import datasets
 from lab import fast, kernels, keys
-from lab.runs import name_of, run_task
+from lab.runs import Task, name_of, run_task
 
 VERIFIED = 20, 0.02                                   # at least so many runs, and so large a share
 NOT_COMPARED = "seconds", "key", "played_on", "taken_over"
 
 
-def repeated(task, runs):
-    """The runs of a task."""
-    return [replace(task, run=run) for run in range(runs)]
+def make_runs(options, dataset, algorithm, recipe, most=None, **more):
+    """The tasks of an algorithm, one per run: as many as asked for, or at most `most`."""
+    steps = int(min(options.steps, datasets.rows(dataset)))
+    task = Task(options.command, dataset, algorithm, recipe, steps, seed=options.seed)
+    runs = min(options.runs, most or options.runs)
+    return [replace(task, run=run, **more) for run in range(runs)]
 
 
 def execute(options, tasks):

@@ -18,6 +18,38 @@ from lab import fast
 SHOWN = 600                                           # contexts of which values are recorded
 
 
+def load(task):
+    """The problem of one run."""
+    seed = run_seed(task)
+    if task.dataset.endswith(".csv"):
+        problem = datasets.from_csv(task.dataset, task.steps, seed)
+    else:
+        problem = datasets.load(task.dataset, task.steps, seed)
+    return datasets.drift(problem, seed) if task.drift else problem
+
+
+def load_with_intercept(task):
+    """The same, with a constant feature for LinearTS."""
+    return append_one(load(task))
+
+
+def append_one(problem):
+    """The problem with one more feature, which is always 1."""
+    ones = np.ones((len(problem), 1))
+    return replace(problem, contexts=np.hstack([problem.contexts, ones]))
+
+
+def run_seed(task):
+    """The seed of a run: the same for every algorithm."""
+    text = "/".join(map(str, (task.experiment, name_of(task.dataset), task.run, task.seed)))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
+
+
+def name_of(dataset):
+    """A data set's name; of a file.csv, the file's."""
+    return dataset.rpartition("/")[2].removesuffix(".csv")
+
+
 @dataclass(frozen=True)
 class Recipe:
     """An algorithm as data: the arguments of an agent of nlts.py. A variant changes one of them."""
@@ -27,7 +59,7 @@ class Recipe:
     settings: dict = field(default_factory=dict)      # changes of nlts.Config
     network: Callable | None = None                   # network(dim, n_arms, seed=); None: nlts's
     train: Callable | None = None                     # None: nlts.train, or the same but faster
-    intercept: bool = True                            # LinearTS: a constant feature
+    problem: Callable = load                          # problem(task)
 
 
 @dataclass(frozen=True)
@@ -45,32 +77,6 @@ class Task:
     run: int = 0
 
 
-def run_seed(task):
-    """The seed of a run: the same for every algorithm."""
-    text = "/".join(map(str, (task.experiment, name_of(task.dataset), task.run, task.seed)))
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
-
-
-def name_of(dataset):
-    """A data set's name; of a file.csv, the file's."""
-    return dataset.rpartition("/")[2].removesuffix(".csv")
-
-
-def make_problem(task):
-    """The problem of one run."""
-    seed = run_seed(task)
-    if task.dataset.endswith(".csv"):
-        problem = datasets.from_csv(task.dataset, task.steps, seed)
-    else:
-        problem = datasets.load(task.dataset, task.steps, seed)
-    if task.drift:
-        problem = datasets.drift(problem, seed)
-    if task.recipe.agent is nlts.LinearTS and task.recipe.intercept:
-        ones = np.ones((len(problem), 1))
-        problem = replace(problem, contexts=np.hstack([problem.contexts, ones]))
-    return problem
-
-
 def make_agent(recipe, problem, seed):
     """The agent of a recipe for a problem."""
     arguments = recipe.arguments | recipe.settings
@@ -79,7 +85,7 @@ def make_agent(recipe, problem, seed):
     if recipe.network:
         network = recipe.network(problem.dim, problem.n_arms, seed=seed)
     elif problem.vocabulary:
-        network = fast.text_network(problem.vocabulary, problem.n_arms, seed)
+        network = nlts.TextCNN(problem.vocabulary, problem.n_arms, seed=seed)
     else:
         network = nlts.MLP(problem.dim, problem.n_arms, seed=seed)
     train = recipe.train or fast.training_of(network)
@@ -91,7 +97,7 @@ def run_task(task):
     """Play one run; its result as plain data."""
     torch.set_num_threads(1)
     start = time.process_time()
-    problem = make_problem(task)
+    problem = task.recipe.problem(task)
     agent = make_agent(task.recipe, problem, run_seed(task))
     observers = [Exploration(), task.observer()] if task.observer else [Exploration()]
     earned = np.empty(len(problem))
