@@ -626,7 +626,7 @@ def _check_int(name, value, least, most=np.inf):
 def _array(name, value, shape, most=1e50):
     """A float64 copy, or a ValueError that names the argument; None in `shape` is any length."""
     try:
-        x = np.array(value)
+        x = np.asarray(value)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(f"{name}: expected numbers, got {value!r:.60}") from error
     if x.dtype.kind not in "biuf":                           # bool, int, float
@@ -636,7 +636,7 @@ def _array(name, value, shape, most=1e50):
     if not (np.abs(x) <= most).all():
         raise ValueError(f"{name}: expected finite numbers up to {most:g} in size, got "
                          f"{value!r:.60}: scale it")
-    return x.astype(float, copy=False)
+    return x.astype(float)
 
 
 def _check_config(config):
