@@ -631,12 +631,13 @@ def _array(name, value, shape, most=1e50):
         raise ValueError(f"{name}: expected numbers, got {value!r:.60}") from error
     if x.dtype.kind not in "biuf":                           # bool, int, float
         raise ValueError(f"{name}: expected numbers, got {value!r:.60}")
+    x = x.astype(float)
     if len(shape) != x.ndim or any(n not in (None, x.shape[k]) for k, n in enumerate(shape)):
         raise ValueError(f"{name}: expected shape {shape}, got {x.shape}")
     if not (np.abs(x) <= most).all():
         raise ValueError(f"{name}: expected finite numbers up to {most:g} in size, got "
                          f"{value!r:.60}: scale it")
-    return x.astype(float)
+    return x
 
 
 def _check_config(config):
