@@ -7,6 +7,7 @@ has changed. As in: python experiments.py table --datasets statlog,adult --runs 
 import importlib
 import os
 import sys
+from dataclasses import replace
 
 from lab import kernels  # noqa: F401, before NumPy: the same kernels everywhere
 from lab.options import Command, parse
@@ -86,6 +87,8 @@ def main(argv=None):
     from lab import report  # slow to import, as studies are
     from lab.files import DataError
     study = importlib.import_module(COMMANDS[options.command].study)
+    if options.drift:
+        options = replace(options, command=f"{options.command}-drift")   # files of its own
     try:
         measured = study.measure(options)
     except DataError as error:

@@ -1,53 +1,68 @@
-"""What a command says and draws: tables of text, one look for all pictures, and their files."""
+"""What a command reports: tables of text, one look for all pictures, and their files."""
 import functools
-import json
 import os
-from dataclasses import dataclass, field
+import zlib
 
 import numpy as np
 
 from lab import paper
-from lab.statistics import LEVEL, grouped, paired, share, verdicts
+from lab.statistics import LEVEL, grouped, mean_and_error
 
-STYLE = {  # of the algorithms, everywhere the same: Okabe-Ito colors, lines, markers
-    "linear": {"color": "#999999", "linestyle": (0, (1, 1)), "marker": "x"},
+LABELS = {
+    "linear": "linear",
+    "neural-linear": "neural-linear (full memory)",
+    "both-priors": "both priors, smallest solution",
+    "printed": "both priors, as printed",
+    "mu-prior": "μ prior",
+    "no-prior": "no prior",
+    "carried": "carried prior (ours)",
+    "greedy": "greedy",
+    "greedy-full": "greedy, full memory",
+    "perfect-prior": "perfect prior (an oracle)",
+}
+STYLE = {  # everywhere the same; at least 3 : 1 on white, told apart by dashes and markers
+    "linear": {"color": "#767676", "linestyle": (0, (1, 1)), "marker": "x"},
     "neural-linear": {"color": "#000000", "linestyle": "-", "marker": "o"},
     "both-priors": {"color": "#D55E00", "linestyle": "--", "marker": "s"},
-    "mu-prior": {"color": "#56B4E9", "linestyle": ":", "marker": "D"},
-    "no-prior": {"color": "#CC79A7", "linestyle": (0, (5, 1)), "marker": "v"},
-    "carried": {"color": "#0072B2", "linestyle": "-.", "marker": "^"},
-    "recommended": {"color": "#E69F00", "linestyle": (0, (6, 1, 1, 1, 1, 1)), "marker": "P"},
-    "greedy": {"color": "#BCA900", "linestyle": (0, (2, 2)), "marker": "<"},
-    "perfect-prior": {"color": "#009E73", "linestyle": (0, (3, 1, 1, 1)), "marker": "*"},
+    "printed": {"color": "#9A3B00", "linestyle": (0, (4, 1, 1, 1)), "marker": "d"},
+    "mu-prior": {"color": "#2F87BC", "linestyle": ":", "marker": "D"},
+    "no-prior": {"color": "#B0528B", "linestyle": (0, (5, 1)), "marker": "v"},
+    "carried": {"color": "#0060A0", "linestyle": "-.", "marker": "^"},
+    "greedy": {"color": "#857600", "linestyle": (0, (2, 2)), "marker": "<"},
+    "greedy-full": {"color": "#5E5300", "linestyle": (0, (3, 3)), "marker": ">"},
+    "perfect-prior": {"color": "#00795A", "linestyle": (0, (3, 1, 1, 1)), "marker": "*"},
 }
-PAIRED = ("Differences are paired by run, ± standard error. \"Supported\": above 0, or of \"as "
-          "good as\" above minus the slack;\n\"not supported\": below; \"unclear\": neither. At "
-          f"{LEVEL:.0%}, t-test with Holm's correction for all claims of the table.")
+OWN = ["#7A3E9D", "#A31621", "#3B6E22", "#1F6F78", "#8A5A00", "#5B5BD6"]     # of your own
 
 
-@dataclass
-class Report:
-    """What a command found: words, numbers that are in no file of runs, pictures and pages."""
-    text: str
-    data: dict | None = None
-    figures: dict = field(default_factory=dict)
-    pages: dict = field(default_factory=dict)
+def label(name):
+    """An algorithm's name in a legend."""
+    return LABELS.get(name, name)
 
-    def save(self, o):
-        """Print the words; write out/COMMAND.txt and .json, a .png for each picture, the pages."""
-        if o.quick:
-            self.text += "\n\n--quick: few runs and steps. Do not quote these numbers."
-        print("\n" + self.text)
-        pages = {f"{o.command}.txt": self.text, **self.pages}
-        if self.data is not None:
-            pages[f"{o.command}.json"] = json.dumps(self.data)
-        o.out.mkdir(parents=True, exist_ok=True)
-        for name, text in pages.items():
-            (o.out / name).write_text(text + "\n", encoding="utf-8")
-        for name, figure in self.figures.items():
-            figure.savefig(o.out / f"{name}.png", dpi=150)
-            pyplot().close(figure)
-        print(f"\nwritten: {o.command}.txt and more in {os.path.relpath(o.out)}")
+
+def style(name):
+    """An algorithm's color, dashes and marker; those of your own have a color by their name."""
+    own = OWN[zlib.crc32(name.encode()) % len(OWN)]
+    return STYLE.get(name, {"color": own, "linestyle": (0, (6, 1, 1, 1, 1, 1)), "marker": "P"})
+
+
+def save(options, study, measured):
+    """Print the report; write out/COMMAND.txt, a COMMAND.png per picture, and further files. A
+    second picture has a name, which stands behind the command's."""
+    text = study.report(measured)
+    print("\n" + text)
+    options.out.mkdir(parents=True, exist_ok=True)
+    files = {f"{options.command}.txt": text + "\n"}
+    if hasattr(study, "files"):
+        files |= study.files(measured)
+    for name, content in files.items():
+        data = content if isinstance(content, bytes) else content.encode()
+        (options.out / name).write_bytes(data)
+    for name, figure in (study.plot(measured) if hasattr(study, "plot") else {}).items():
+        figure.savefig(options.out / f"{'-'.join(filter(None, (options.command, name)))}.png",
+                       dpi=150)
+        pyplot().close(figure)
+    print(f"\nwritten: {options.command}.txt and more in {os.path.relpath(options.out)}")
 
 
 # Cells and tables ---------------------------------------------------------------------------------
@@ -88,143 +103,100 @@ def with_error(value, error, digits=0):
     return f"{value:.{digits}f}" + (f" ± {error:.{digits}f}" if np.isfinite(error) else "")
 
 
-def name_of(dataset):
-    """How a data set is called in a table."""
-    return dataset.capitalize()
+def title(dataset):
+    """Display name of a data set."""
+    return dataset.capitalize().replace("Wheel-", "Wheel, δ = ")
 
 
-def problem_of(line):
-    """What a row is called: the data set, and of the wheel its radius."""
-    radius = f", δ = {line['delta']}" if "delta" in line else ""
-    return name_of(line["dataset"]) + radius
+def runs_of(results):
+    """'50 runs'; where algorithms differ in it, '10 to 50 runs'."""
+    counts = {len(x) for own in grouped(results, "dataset", "algorithm", "variant").values()
+              for variants in own.values() for x in variants.values()}
+    if counts == {1}:
+        return "1 run"
+    return f"{max(counts)} runs" if len(counts) == 1 else f"{min(counts)} to {max(counts)} runs"
 
 
-def label(line):
-    """What a column is called: the algorithm, and which variant of it."""
-    return ", ".join(filter(None, (line["algorithm"], line.get("variant"))))
+# Tables that several commands have ----------------------------------------------------------------
+
+FAMILY = ("Differences are paired by run, ± standard error. * certain at "
+          f"{LEVEL:.0%}: t-test, with Holm's correction\nfor all {{}} differences of this command.")
 
 
-def runs_of(lines):
-    """'50 runs', of lines of results."""
-    runs = 1 + max(line["run"] for line in lines)
-    return f"{runs} run{'s' if runs > 1 else ''}"
+def difference_table(heading, found, rows, columns, digits=0):
+    """Paired differences, with * where they are certain: found[row, column] is a Judged. rows and
+    columns are {key: text}; a cell that was not played is empty."""
+    def cell(key):
+        if key not in found:
+            return ""
+        one = found[key]
+        return plus_minus(one.mean, one.error, digits) + (" *" if one.sign else "  ")
+
+    body = [[text, *(cell((row, column)) for column in columns)] for row, text in rows.items()]
+    return text_table([heading, *columns.values()], body)
 
 
-# Sections that several commands have --------------------------------------------------------------
+def counted(found, row, columns):
+    """'more on 3 of 10 data sets, less on 1 (Adult)': what is certain in a row of differences."""
+    signs = {column: found[row, column].sign for column in columns if (row, column) in found}
+    less = [title(column) for column, sign in signs.items() if sign < 0]
+    names = f" ({', '.join(less)})" if less else ""
+    more = sum(sign > 0 for sign in signs.values())
+    return f"more on {more} of {len(signs)} data sets, less on {len(less)}{names}"
 
-def rewards_text(lines, rewards, title="reward", printed=True):
-    """Mean and standard deviation of the reward, ours and below it the paper's."""
-    steps = {line["dataset"]: line["steps"] for line in lines}
-    names, rows = list(grouped(lines, "algorithm")), []
+
+def rewards_table(results, heading="reward", printed=False):
+    """Mean and standard deviation of the reward by data set; below it the paper's."""
+    rewards = grouped(results, "dataset", "algorithm")
+    names = list(grouped(results, "algorithm"))
+    rows = []
     for d, own in rewards.items():
-        cells = [mean_sd(own[name]) if name in own else "" for name in names]
-        rows.append([name_of(d), steps[d], max(map(len, own.values())), *cells])
-        if d in paper.TABLE and printed:
-            cells = [paper.cell(paper.number(d, name)) for name in names]
-            rows.append(["  in the paper", 5000, paper.RUNS, *cells])
-    return text_table([title, "steps", "runs", *names], rows) + "\nmean ± standard deviation"
+        rows.append([title(d), *(mean_sd(own[name]) if name in own else "" for name in names)])
+        theirs = [paper.cell(paper.number(d, name)) for name in names]
+        if printed and any(theirs):
+            rows.append(["  in the paper", *theirs])
+    return text_table([heading, *names], rows) + (
+        f"\nmean ± standard deviation of {runs_of(results)}")
 
 
-def lowest_text(rewards):
-    """What the worst run of each algorithm earned: a row per problem, named."""
-    names = list(dict.fromkeys(name for own in rewards.values() for name in own))
-    rows = [[d, *(f"{own[name].min():.0f}" if name in own else "" for name in names)]
-            for d, own in rewards.items()]
+def worst_table(results):
+    """What the worst run of each algorithm earned."""
+    names = list(grouped(results, "algorithm"))
+    rows = [[title(d), *(f"{own[name].min():.0f}" if name in own else "" for name in names)]
+            for d, own in grouped(results, "dataset", "algorithm").items()]
     return text_table(["reward of the worst run", *names], rows)
 
 
-def explored_text(lines):
-    """The share of plays that were not of the arm thought best: a row per problem, named."""
-    named = [line | {"problem": problem_of(line), "label": label(line)} for line in lines]
-    explored, rows = grouped(named, "problem", "label", value="explored"), []
-    names = list(grouped(named, "label"))
-    for d, own in explored.items():
-        cells = [100 * np.array(own.get(name, []), float) for name in names]
-        rows.append([d, *(f"{x.mean():.1f}" if len(x) else "" for x in cells)])
+def explored_table(results):
+    """The share of plays that were not of the arm thought best."""
+    names = list(grouped(results, "algorithm"))
+    rows = []
+    for d, own in grouped(results, "dataset", "algorithm", value="explored").items():
+        rows.append([title(d), *(f"{100 * own[name].mean():.1f}" if name in own else ""
+                                 for name in names)])
     return text_table(["exploration, %", *names], rows) + (
         "\nexploration: plays, after the initial pulls, of another arm than the one with the "
-        "highest posterior mean")
+        "highest estimate")
 
 
-@dataclass(frozen=True)
-class Claim:
-    """That one earns more than another; or, with some slack, nearly as much."""
-    text: str
-    better: np.ndarray             # by run
-    worse: np.ndarray
-    slack: float = 0.0             # of the worse one's mean
-    printed: float | None = None   # the difference in the paper
-
-    def margin(self):
-        """By run: how far the claim holds."""
-        return self.better - self.worse + self.slack * abs(np.mean(self.worse))
-
-
-def better_than(better, worse, slack):
-    """What a claim says."""
-    if slack:
-        return f"{better} as good as {worse} (within {slack:.0%} of its reward)"
-    return f"{better} > {worse}"
+def solver_text(results):
+    """What the solver of Eq. 6 returned to `printed`: programs per run, inaccurate, unsolved."""
+    asked = [result | {"what": " ".join((title(result["dataset"]), result["algorithm"],
+                                         result.get("variant", "")))}
+             for result in results if "solved" in result]
+    if not asked:
+        return ""
+    kinds = "solved", "inaccurate", "unsolved"
+    means = [grouped(asked, "what", value=kind) for kind in kinds]
+    rows = [[what, *(f"{mean[what].mean():.1f}" for mean in means)] for what in means[0]]
+    return text_table(["Eq. 6 as printed, programs per run", "solved", "of these called inaccurate",
+                       "unsolved"], rows)
 
 
-def claims_text(title, claims, unit="reward gained", digits=1):
-    """A row for each claim: what the better one gains here and in the paper, and a verdict."""
-    rows = []
-    for claim, verdict in zip(claims, verdicts([c.margin() for c in claims]), strict=True):
-        gain = plus_minus(*paired(claim.better, claim.worse), digits)
-        rows.append([claim.text, gain])
-        if any(c.printed is not None for c in claims):
-            rows[-1].append("" if claim.printed is None else f"{claim.printed:+.{digits}f}")
-        rows[-1].append(verdict)
-    header = [title, unit, *(["in the paper"] if rows and len(rows[0]) > 3 else []), ""]
-    return text_table(header, rows) + "\n" + PAIRED
-
-
-def minus_text(title, rewards, base):
-    """The reward of one algorithm, and how much more the others earn: a row per data set."""
-    rows, names = [], [name for name in next(iter(rewards.values())) if name != base]
-    for d, own in rewards.items():
-        gains = [plus_minus(*paired(own[name], own[base])) for name in names]
-        rows.append([name_of(d), mean_sd(own[base]), *gains])
-    return text_table([title, base, *(f"{name} − {base}" for name in names)], rows) + (
-        "\nmean ± standard deviation; differences are paired by run, ± standard error")
-
-
-KINDS = "neural-linear", "perfect-prior", "no-prior"
-
-
-def whole(rewards):
-    """The data sets on which both kinds of forgetting can be told: of two runs or more."""
-    return {d: own for d, own in rewards.items()
-            if set(KINDS) <= set(own) and len(own["no-prior"]) > 1}
-
-
-def kinds(own):
-    """Reward lost by the network and by the posterior, by run."""
-    return own["neural-linear"] - own["perfect-prior"], own["perfect-prior"] - own["no-prior"]
-
-
-def won_back(own, name):
-    """The share of what the posterior forgets that a prior wins back, and its standard error."""
-    return share(own[name] - own["no-prior"], own["perfect-prior"] - own["no-prior"])
-
-
-def kinds_text(rewards):
-    """Two kinds of forgetting, and what the paper's prior and ours win back."""
-    priors = {"both-priors": "the paper's prior wins back, %", "carried": "ours wins back, %"}
-    priors = {name: text for name, text in priors.items() if name in next(iter(rewards.values()))}
-    rows, shares = [], []
-    for d, own in rewards.items():
-        back = [won_back(own, name) for name in priors]
-        rows.append([name_of(d), *(plus_minus(*paired(x)) for x in kinds(own)),
-                     *(with_error(100 * value, 100 * error) for value, error in back)])
-        shares.append([value for value, _ in back])
-    shares = [x for x in shares if np.isfinite(x).all()]
-    if len(shares) > 1 and priors:
-        rows.append(["Median", "", "", *(f"{100 * x:.0f}" for x in np.median(shares, 0))])
-    header = ["two kinds of forgetting", "by the network", "by the posterior", *priors.values()]
-    return text_table(header, rows) + (
-        "\nby the network: full memory − perfect prior; by the posterior: perfect prior − no prior")
+def machines_text(results):
+    """Where the runs were played, if not all on the same processor and versions."""
+    machines = list(grouped(results, "played_on"))
+    return "" if len(machines) < 2 else "played on: " + "; ".join(machines)
 
 
 # Pictures -----------------------------------------------------------------------------------------
@@ -240,38 +212,19 @@ def pyplot():
     return pyplot
 
 
-def curve(axis, x, y, error, label, style):
+def curve(axis, x, y, error, text, name):
     """A line with error bars, in the style of an algorithm."""
-    axis.errorbar(x, y, error, label=label, markersize=4, capsize=2, **STYLE[style])
+    axis.errorbar(x, y, error, label=text, markersize=4, capsize=2, **style(name))
 
 
-def draw_kinds(rewards, labels, title):
-    """What each kind of forgetting costs, and what the paper's prior and ours win back."""
-    figure, (left, right) = pyplot().subplots(1, 2, figsize=(8.5, 1.5 + 0.42 * len(rewards)),
-                                              sharey=True)
-    rows = np.arange(len(rewards))
-    bars = [("the network: full memory − perfect prior", -0.19, "#E69F00", "///"),
-            ("the posterior: perfect prior − no prior", 0.19, "#0072B2", "")]
-    for k, (text, shift, color, hatch) in enumerate(bars):
-        lost = [paired(100 / own["neural-linear"].mean() * kinds(own)[k])
-                for own in rewards.values()]
-        value, error = np.transpose(lost)
-        left.barh(rows + shift, value, 0.36, xerr=error, color=color, hatch=hatch, linewidth=0.5,
-                  edgecolor="black", label=text, error_kw={"linewidth": 0.8, "capsize": 2})
-    for name, shift, inside in (("both-priors", -0.12, "white"), ("carried", 0.12, None)):
-        value, error = np.transpose([won_back(own, name) for own in rewards.values()])
-        style = STYLE[name] | {"linestyle": "none", "markersize": 5, "markerfacecolor": inside}
-        right.errorbar(100 * value, rows + shift, xerr=100 * error, label=labels[name], **style)
-    names = [f"{name_of(d)} ({kinds(own)[1].mean():+.0f})" for d, own in rewards.items()]
-    left.set_yticks(rows, names)
-    left.set(ylim=(len(rewards) - 0.4, -0.6), xlabel="reward forgotten, % of full memory's")
-    left.axvline(0, color="black", linewidth=0.8)
-    for x in (0, 100):
-        right.axvline(x, color="0.6", linewidth=0.8, zorder=0)
-    right.set_xlabel("won back of what the posterior forgets, %\n(0: no prior, 100: perfect prior)")
-    for panel in (left, right):
-        panel.legend(fontsize=7, loc="lower left", bbox_to_anchor=(0, 1), frameon=False)
-    total = len(next(iter(rewards.values()))["no-prior"])
-    figure.suptitle(f"{title}: mean of {total} runs ± 1 standard error\nin brackets: the reward "
-                    "that the posterior forgets, the denominator on the right")
-    return figure
+def forest(axis, differences, name, shift=0.0):
+    """Paired differences in percent, ± 2 standard errors: a row per data set. differences:
+    {data set: array by run, in percent}."""
+    values = np.array([mean_and_error(x) for x in differences.values()])
+    rows = np.arange(len(values)) + shift
+    error = 2 * np.where(np.isfinite(values[:, 1]), values[:, 1], 0)
+    axis.errorbar(values[:, 0], rows, xerr=error, capsize=2, markersize=5, label=label(name),
+                  **style(name) | {"linestyle": "none"})
+    axis.axvline(0, color="black", linewidth=0.8)
+    axis.set_yticks(range(len(values)), map(title, differences))
+    axis.set_ylim(len(values) - 0.5, -0.5)

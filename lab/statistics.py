@@ -1,53 +1,79 @@
-"""What runs say and how sure it is: paired differences, shares, verdicts, intervals, growth."""
+"""Statistics over runs, with uncertainty."""
+from typing import NamedTuple
+
 import numpy as np
 
 LEVEL = 0.05                                          # of a verdict, for its whole family
-RESAMPLES = 1000                                      # of a bootstrap
 
 
-def grouped(lines, *fields, value="reward"):
-    """{value of the first field: {of the second: ... array of `value`, by run}}; lines are sorted
-    by run. A field that a line lacks is ""."""
+def grouped(results, *fields, value="reward"):
+    """{value of the first field: {of the second: ... array of `value`, by run}}; results are sorted
+    by run. A field that a result lacks is ""."""
     if not fields:
-        return np.array([line[value] for line in lines])
+        return np.array([result[value] for result in results])
     groups = {}
-    for line in lines:
-        groups.setdefault(line.get(fields[0], ""), []).append(line)
+    for result in results:
+        groups.setdefault(result.get(fields[0], ""), []).append(result)
     return {key: grouped(group, *fields[1:], value=value) for key, group in groups.items()}
 
 
-def paired(x, y=0.0):
-    """Mean and standard error of x - y over runs, the first axis; of one run, ± infinity."""
-    difference = np.asarray(x, float) - y
-    mean = difference.mean(0)
-    if len(difference) < 2:
+def difference(x, y):
+    """x - y over the runs that both have."""
+    n = min(len(x), len(y))
+    return np.asarray(x[:n], float) - np.asarray(y[:n], float)
+
+
+def mean_and_error(x):
+    """Mean and standard error over runs, the first axis; of one run, ± infinity."""
+    x = np.asarray(x, float)
+    mean = x.mean(0)
+    if len(x) < 2:
         return mean, np.full_like(mean, np.inf)
-    return mean, difference.std(0, ddof=1) / np.sqrt(len(difference))
+    return mean, x.std(0, ddof=1) / np.sqrt(len(x))
 
 
-def share(part, whole):
-    """mean(part) / mean(whole) over runs, and its standard error by the jackknife."""
-    part, whole = np.asarray(part, float), np.asarray(whole, float)
-    n = len(part)
-    if not whole.sum():
-        return np.nan, np.nan                         # a share of nothing
-    if n < 2 or not (whole.sum() - whole).all():
-        return part.mean() / whole.mean(), np.nan
-    left_out = (part.sum() - part) / (whole.sum() - whole)
+def ratio_of_means(x, y):
+    """mean(x) / mean(y) over runs, and its standard error by the jackknife."""
+    x, y = np.asarray(x, float), np.asarray(y, float)
+    n = len(x)
+    if not y.sum():
+        return np.nan, np.nan
+    if n < 2 or not (y.sum() - y).all():
+        return x.mean() / y.mean(), np.nan
+    left_out = (x.sum() - x) / (y.sum() - y)
     error = np.sqrt((n - 1) / n * ((left_out - left_out.mean()) ** 2).sum())
-    return part.mean() / whole.mean(), error
+    return x.mean() / y.mean(), error
 
 
 # Verdicts -----------------------------------------------------------------------------------------
 
-def p_value(difference, error, runs):
-    """Of a two-sided t-test that a mean over runs is 0."""
-    from scipy.stats import t as student  # slow to import
-    if runs < 2 or not np.isfinite(error):
-        return 1.0                                    # one run says nothing
-    if error == 0:
-        return 1.0 if difference == 0 else 0.0
-    return float(2 * student.sf(abs(difference) / error, runs - 1))
+class Judged(NamedTuple):
+    """A mean difference over runs, and whether it is certain."""
+    mean: float
+    error: float                   # standard error
+    sign: int                      # 1: above 0 at 5 % for the whole family, -1: below, 0: unclear
+    runs: int
+
+
+def judged(differences):
+    """{key: Judged} of {key: array by run}: t-tests, with Holm's correction for all of them."""
+    p = holm([p_value(x) for x in differences.values()])
+    found = {}
+    for (key, x), p_i in zip(differences.items(), p, strict=True):
+        mean, error = mean_and_error(x)
+        found[key] = Judged(float(mean), float(error), int(np.sign(mean)) * int(p_i <= LEVEL),
+                            len(x))
+    return found
+
+
+def p_value(x):
+    """Of a two-sided t-test that the mean over runs is 0; one run says nothing."""
+    from scipy.stats import ttest_1samp  # slow to import
+    if len(x) < 2:
+        return 1.0
+    if np.ptp(x) == 0:
+        return float(x[0] == 0)
+    return float(ttest_1samp(x, 0).pvalue)
 
 
 def holm(p):
@@ -61,24 +87,20 @@ def holm(p):
     return adjusted
 
 
-def verdicts(differences):
-    """Of each paired difference, an array by run, whether its mean is above 0: "supported", "not
-    supported" if it is below, or "unclear", at 5 % for the whole family."""
-    found = [(*paired(x), len(x)) for x in differences]
-    words = []
-    for (mean, _, _), p in zip(found, holm([p_value(*one) for one in found]), strict=True):
-        sure = "supported" if mean > 0 else "not supported"
-        words.append(sure if p <= LEVEL else "unclear")
-    return words
+def detectable(runs, tests, power=0.8):
+    """The difference, in standard deviations of a paired difference, that a family of `tests`
+    t-tests finds with this chance, if all the others find nothing."""
+    from scipy.optimize import brentq  # slow to import
+    from scipy.stats import nct, t
+    limit = t.ppf(1 - LEVEL / tests / 2, runs - 1)
+    return brentq(lambda d: nct.sf(limit, runs - 1, d * np.sqrt(runs)) - power, 1e-6, 100)
 
 
 # Summaries over data sets -------------------------------------------------------------------------
 
-def interquartile_mean(scores):
-    """The mean of the middle half of all scores: an array by run for each data set."""
-    scores = np.sort(np.concatenate(scores))
-    quarter = len(scores) // 4
-    return float(scores[quarter:len(scores) - quarter].mean())
+def mean_over_sets(scores):
+    """The mean over data sets of the means over runs: an array by run for each data set."""
+    return float(np.mean([np.mean(x) for x in scores]))
 
 
 def probability_of_improvement(x, y):
@@ -88,20 +110,12 @@ def probability_of_improvement(x, y):
     return float(np.mean(wins))
 
 
-def bootstrap(statistic, *samples, resamples=RESAMPLES, seed=0):
+def bootstrap(statistic, *samples, resamples=1000, seed=0):
     """A 95 % interval of statistic(*samples) by resampling runs, within each data set and alike in
     all samples. A sample is an array by run for each data set."""
     rng, values = np.random.default_rng(seed), []
-    rows = [rng.integers(len(own), size=(resamples, len(own))) for own in samples[0]]
-    for k in range(resamples):
-        drawn = [[own[r[k]] for own, r in zip(sample, rows, strict=True)] for sample in samples]
-        values.append(statistic(*drawn))
+    for _ in range(resamples):
+        rows = [rng.integers(len(x), size=len(x)) for x in samples[0]]
+        values.append(statistic(*([x[r] for x, r in zip(sample, rows, strict=True)]
+                                  for sample in samples)))
     return tuple(np.quantile(values, [0.025, 0.975]).tolist())
-
-
-def growth(x, y, least=0, most=np.inf):
-    """p of y ~ x^p by least squares in logarithms over least <= x <= most, and its error."""
-    from scipy.stats import linregress  # slow to import
-    chosen = [(u, v) for u, v in zip(x, y, strict=True) if least <= u <= most]
-    fit = linregress(*np.log(chosen).T)
-    return float(fit.slope), float(np.nan_to_num(fit.stderr))        # nan: y is constant
