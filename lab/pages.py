@@ -1,50 +1,40 @@
-"""The pages with results: numbers come from the results files, none is typed by hand."""
+"""The command `results`: README.md and figures/README.md get their numbers from files of results."""
 import re
 
-from lab import paper
-from lab.digest import HERE
-from lab.report import markdown_table, mean_sd, name_of
+from lab.options import HERE
 
-BLOCK = re.compile(r"<!-- ([\w./-]+\.(?:txt|md|png))(: [^\n]*)? -->\n.*?<!-- end -->", re.DOTALL)
-COLUMNS = {"both-priors": "the paper's method", "carried": "carried prior",
-           "recommended": "recommended", "neural-linear": "full memory", "no-prior": "no prior"}
+PAGES = "README.md", "figures/README.md"
+BLOCK = re.compile(r"<!-- ([\w./-]+\.(?:txt|md))(: first part)? -->\n.*?<!-- end -->", re.DOTALL)
 
 
-def fill(o):
-    """Fill the marked blocks of figures/README.md and README.md."""
-    for path in (HERE / "figures" / "README.md", HERE / "README.md"):
-        path.write_text(filled(path), encoding="utf-8")
-        print(f"filled: {path}")
+def measure(options):
+    """{page: its text} with all blocks filled."""
+    return {str(HERE / name): filled(HERE / name) for name in PAGES}
 
 
 def filled(path):
-    """The page with each file that a block names put between the block's marks. A picture stands
-    there with its name and the text behind it; a report that ends in `: first part`, up to its
-    first empty line."""
+    """Fill each marked block of a page with the file it names, or with the file's first part."""
     def fill(match):
-        name, text = match[1], match[2] or ""
-        return f"<!-- {name}{text} -->\n{content(path.parent / name, name, text)}\n<!-- end -->"
+        text = content(path.parent / match[1], first=bool(match[2]))
+        return f"<!-- {match[1]}{match[2] or ''} -->\n{text}\n<!-- end -->"
 
     return BLOCK.sub(fill, path.read_text(encoding="utf-8"))
 
 
-def content(source, name, text):
-    """What stands in a block."""
+def content(source, first=False):
+    """What stands in a block; the first part ends at an empty line."""
     if not source.exists():
         return "*Not measured yet.*"
-    if source.suffix == ".png":
-        return f"![{text.removeprefix(': ')}]({name})"
-    found = source.read_text(encoding="utf-8").strip("\n")
-    if text == ": first part":
-        found = found.split("\n\n")[0]
-    return f"```\n{found}\n```" if source.suffix == ".txt" else found
+    text = source.read_text(encoding="utf-8").strip("\n")
+    text = text.partition("\n\n")[0] if first else text
+    return f"```\n{text}\n```" if source.suffix == ".txt" else text
 
 
-def summary(rewards):
-    """The results in README.md: the paper's number, its method, ours and others."""
-    names = [name for name in COLUMNS if all(name in own for own in rewards.values())]
-    rows = [[name_of(d), paper.cell(paper.number(d, "both-priors")),
-             *(mean_sd(own[name]) for name in names)] for d, own in rewards.items()]
-    runs = max(len(x) for own in rewards.values() for x in own.values())
-    header = [f"{runs} runs", f"in the paper, {paper.RUNS} runs", *(COLUMNS[n] for n in names)]
-    return markdown_table(header, rows)
+def report(pages):
+    """What was filled."""
+    return "\n".join(f"filled: {path}" for path in pages)
+
+
+def files(pages):
+    """The pages, at their places."""
+    return pages
