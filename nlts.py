@@ -364,8 +364,9 @@ def match_covariance(E_new, s2, ridge=1e-3, floor=1e-2):
     """
     E, s2 = _checked_matching(E_new, s2, ridge, floor)
     norm2 = (E ** 2).sum(1)                                              # ||phi_j||^2
-    rho = ridge * np.mean(norm2 ** 2)                                    # both are relative:
-    least = floor * (norm2 @ s2) / (norm2 @ norm2)                       # of the c I that fits best
+    # units do not matter: least is relative to c of the c I that fits s^2 best, rho to ||phi||^4
+    rho = ridge * np.mean(norm2 ** 2)
+    least = floor * (norm2 @ s2) / (norm2 @ norm2)
     n = len(E)
     y = np.linalg.solve((E @ E.T) ** 2 + rho * np.eye(n), s2)            # optimal without the bound
     theta, w, x, Q = _dual(E, s2, rho, least, y)
@@ -518,8 +519,9 @@ class NeuralLinearTS(LinearTS):
         contexts, played, rewards = self.buffer.arrays()
         own = [played == i for i in range(self.n_arms)]      # which tuples are arm i's
         r = [rewards[own_i] for own_i in own]
-        network = copy.deepcopy(self.network)                # copies, assigned last: if learning
-        rng = copy.deepcopy(self.rng)                        # fails, nothing has changed
+        # copies, assigned last: if learning fails, nothing has changed
+        network = copy.deepcopy(self.network)
+        rng = copy.deepcopy(self.rng)
         _check_forward(network, contexts)
 
         # take the buffer out

@@ -1,4 +1,4 @@
-"""The command `results`: README.md and figures/README.md get their numbers from files of results."""
+"""The command `results`: numbers of README.md and figures/README.md, from files of results."""
 import re
 
 from lab.options import HERE
