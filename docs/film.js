@@ -1,93 +1,198 @@
-// Draws what docs/film.py computed: no number is made here.
+// Draws what docs/film.py measured. A posterior here is a learning phase's prior and the tuples seen since, added up
+// as in Eq. 2 of the paper; docs/toy.py does the same in NumPy.
 "use strict";
 const data = JSON.parse(document.getElementById("data").textContent);
 const find = id => document.getElementById(id);
-const SIZE = 240;                                     // pixels of a map
-const asked = new URLSearchParams(location.search);
-const state = { contexts: "one", memory: "60", phase: 1 };
-const PAUSE = matchMedia("(prefers-reduced-motion: reduce)").matches ? 5000 : 1500;  // milliseconds of a phase
-let timer = null;
+const { phases, L, hidden: g } = data.sizes;
+const GRID = 81, SECONDS = 4;                         // points of a map's side; a stop while playing
+let timer = null, later = null;
 
-for (const name of ["contexts", "memory"]) {
+// State, and the address ------------------------------------------------------------------------
+const state = { contexts: "moving", memory: "30", paper: "printed", phase: Math.min(5, phases), move: "back",
+  tuples: "1", at: "-1.2,-0.4" };
+const asked = new URLSearchParams(location.search || location.hash.slice(1));
+for (const name of ["contexts", "memory", "paper", "move"]) {
   const radio = document.querySelector(`input[name=${name}][value="${CSS.escape(asked.get(name) ?? "")}"]`);
   if (radio) state[name] = radio.value;
 }
-if (/^\d+$/.test(asked.get("phase") ?? "")) {
-  state.phase = Math.min(Math.max(Number(asked.get("phase")), 1), data.phases);
+if (/^\d+$/.test(asked.get("phase") ?? "")) state.phase = Math.min(Math.max(Number(asked.get("phase")), 1), phases);
+if (/^-?[\d.]+,-?[\d.]+$/.test(asked.get("at") ?? "")) state.at = asked.get("at");
+if (asked.get("tuples") === "0") state.tuples = "0";
+document.documentElement.classList.toggle("slide", asked.get("slide") === "1");
+
+function address() {                                  // a moment later: browsers limit how often it changes
+  clearTimeout(later);
+  later = setTimeout(writeAddress, 300);
 }
 
-function bytes(text) {
-  return Uint8Array.from(atob(text), letter => letter.charCodeAt(0));
+function writeAddress() {
+  const query = new URLSearchParams(state);
+  find("slide").href = `?${query}&slide=1`;
+  if (asked.get("slide") === "1") query.set("slide", 1);
+  find("link").href = "?" + query;
+  try {
+    history.replaceState(null, "", "?" + query);
+  } catch {                                           // not allowed for this file: a hash always is
+    history.replaceState(null, "", "#" + query);
+    find("link").href = "#" + query;
+  }
 }
+
+// Posteriors ------------------------------------------------------------------------------------
+const numbers = text => new Float64Array(Uint8Array.from(atob(text), letter => letter.charCodeAt(0)).buffer);
+for (const kind in data.streams) data.streams[kind] = numbers(data.streams[kind]);
 for (const view of Object.values(data.views)) {
-  view.maps = bytes(view.maps);
-  view.contexts = bytes(view.contexts);
+  view.networks = numbers(view.networks);
+  for (const name in view.priors) view.priors[name] = numbers(view.priors[name]);
+}
+
+function features(view, k, x, y) {                    // of the context (x, y), after phase k
+  const phi = new Float64Array(g), first = 3 * g * k;
+  for (let i = 0; i < g; i++) {
+    const [wx, wy, bias] = view.networks.subarray(first + 3 * i, first + 3 * i + 3);
+    phi[i] = Math.max(wx * x + wy * y + bias, 0);
+  }
+  return phi;
+}
+
+function posterior(view, k, name, from, to) {         // a prior, or lam I, and tuples; a row of `lower` is i(i + 1)/2
+  const size = g * (g + 1) / 2, prior = view.priors[name === "full" ? "no" : name];
+  const first = name === "full" ? 0 : k * (size + g);
+  const lower = prior.slice(first, first + size), h = prior.slice(first + size, first + size + g);
+  const tuples = data.streams[state.contexts];
+  for (let t = from; t < to; t++) {
+    const phi = features(view, k, tuples[3 * t], tuples[3 * t + 1]);
+    for (let i = 0, at = 0; i < g; i++) {
+      for (let j = 0; j <= i; j++) lower[at++] += phi[i] * phi[j];
+      h[i] += phi[i] * tuples[3 * t + 2];
+    }
+  }
+  for (let i = 0; i < g; i++) {                       // Cholesky: the precision is G G'
+    for (let j = 0; j <= i; j++) {
+      const at = i * (i + 1) / 2, of = j * (j + 1) / 2;
+      let sum = lower[at + j];
+      for (let l = 0; l < j; l++) sum -= lower[at + l] * lower[of + l];
+      lower[at + j] = i === j ? Math.sqrt(sum) : sum / lower[of + j];
+    }
+  }
+  return { lower, h: solve(lower, h) };
+}
+
+function solve(lower, x) {                            // G^-1 x
+  const y = new Float64Array(g);
+  for (let i = 0, at = 0; i < g; i++) {
+    let sum = x[i];
+    for (let j = 0; j < i; j++) sum -= lower[at++] * y[j];
+    y[i] = sum / lower[at++];
+  }
+  return y;
+}
+
+const dot = (x, y) => x.reduce((sum, value, i) => sum + value * y[i], 0);
+
+function known(arm, phi) {                            // s(b), and the expected reward
+  const half = solve(arm.lower, phi);
+  return { s: Math.sqrt(dot(half, half)), mean: dot(half, arm.h) };
+}
+
+function below(z) {                                   // of a standard normal: Abramowitz and Stegun, 26.2.17
+  const t = 1 / (1 + 0.2316419 * Math.abs(z));
+  const powers = t * (0.31938153 + t * (-0.356563782 + t * (1.781477937 + t * (-1.821255978 + t * 1.330274429))));
+  const tail = powers * Math.exp(-z * z / 2) / Math.sqrt(2 * Math.PI);
+  return z > 0 ? 1 - tail : tail;
+}
+
+function look() {                                     // what is shown at this stop
+  const view = data.views[`${state.contexts}-${state.memory}`], stop = data.moves.indexOf(state.move);
+  const k = state.phase - (stop < 2), t = state.phase * L, left = phase => Math.max(phase * L - state.memory, 0);
+  const to = [t, left(state.phase), left(k), t][stop];
+  const names = ["no", state.paper, "carried", "full"];
+  const arms = names.map(name => name === "full" ? posterior(view, k, name, 0, t) : posterior(view, k, name, left(k), to));
+  return { view, k, t, names, arms, stop: 4 * (state.phase - 1) + stop, gone: left(state.phase), aside: stop === 1 || stop === 2 };
 }
 
 // The maps --------------------------------------------------------------------------------------
 const [low, high] = [data.levels[0], data.levels.at(-1)].map(Math.log);
-const edges = data.levels.slice(1, -1).map(level => 255 * (Math.log(level) - low) / (high - low));
-const color = Array.from({ length: 256 }, (_, value) => data.colors[edges.filter(edge => edge < value).length]);
+const edges = data.levels.slice(1, -1).map(level => (Math.log(level) - low) / (high - low));
+const color = Array.from({ length: 256 }, (_, value) => [...data.colors[edges.filter(edge => edge < value / 255).length], 255]);
 
-function drawMap(context, view, panel) {
-  const n = data.grid, first = ((state.phase - 1) * data.panels.length + panel) * n * n;
-  const at = (row, column) => view.maps[first + row * n + column];
-  const image = context.createImageData(SIZE, SIZE);
-  for (let y = 0; y < SIZE; y++) {
-    for (let x = 0; x < SIZE; x++) {                  // between the four nearest points of the grid
-      const right = x / (SIZE - 1) * (n - 1), up = (1 - y / (SIZE - 1)) * (n - 1);
-      const i = Math.min(Math.floor(up), n - 2), j = Math.min(Math.floor(right), n - 2);
-      const u = up - i, v = right - j;
-      const value = (1 - u) * ((1 - v) * at(i, j) + v * at(i, j + 1))
-        + u * ((1 - v) * at(i + 1, j) + v * at(i + 1, j + 1));
-      image.data.set(color[Math.round(value)], 4 * (y * SIZE + x));
+function drawMaps(shown) {
+  const side = Array.from({ length: GRID }, (_, i) => data.edge * (2 * i / (GRID - 1) - 1));
+  const rows = side.flatMap(y => side.map(x => features(shown.view, shown.k, x, y)));
+  shown.arms.forEach((arm, panel) => {
+    const shares = rows.map(phi => (Math.log(known(arm, phi).s) - low) / (high - low));
+    const canvas = find(`map-${panel}`), size = Math.round(canvas.clientWidth * devicePixelRatio) || 240;
+    canvas.width = canvas.height = size;
+    const pen = canvas.getContext("2d"), image = pen.createImageData(size, size);
+    for (let y = 0; y < size; y++) {
+      for (let x = 0; x < size; x++) {                // between the four nearest points of the grid
+        const right = x / (size - 1) * (GRID - 1), up = (1 - y / (size - 1)) * (GRID - 1);
+        const i = Math.min(Math.floor(up), GRID - 2), j = Math.min(Math.floor(right), GRID - 2);
+        const u = up - i, v = right - j, at = i * GRID + j;
+        const share = (1 - u) * ((1 - v) * shares[at] + v * shares[at + 1])
+          + u * ((1 - v) * shares[at + GRID] + v * shares[at + GRID + 1]);
+        image.data.set(color[Math.round(255 * Math.min(Math.max(share, 0), 1))], 4 * (y * size + x));
+      }
     }
-  }
-  context.putImageData(image, 0, 0);
+    pen.putImageData(image, 0, 0);
+    if (state.tuples === "1") drawTuples(pen, size, shown, shown.names[panel] === "full");
+  });
 }
 
-function drawTuples(context, view) {
-  const place = k => [view.contexts[2 * k] / 255 * SIZE, (1 - view.contexts[2 * k + 1] / 255) * SIZE];
-  const forgotten = view.forgotten[state.phase - 1];
-  context.lineWidth = 0.6;
-  for (let k = 0; k < state.phase * data.L; k++) {
-    const [x, y] = place(k);
-    context.beginPath();
-    if (k < forgotten) {
-      context.arc(x, y, 1.7, 0, 2 * Math.PI);
-    } else {
-      context.moveTo(x, y - 4.2);
-      [[4.2, 0], [0, 4.2], [-4.2, 0]].forEach(([dx, dy]) => context.lineTo(x + dx, y + dy));
-      context.closePath();
-    }
-    context.fillStyle = k < forgotten ? "#fff" : "#000";
-    context.strokeStyle = k < forgotten ? "#000" : "#fff";
-    context.fill();
-    context.stroke();
+function drawTuples(pen, size, shown, full) {
+  const tuples = data.streams[state.contexts], unit = size / 240, place = x => (x / data.edge + 1) / 2 * size;
+  pen.lineWidth = 0.8 * unit;
+  for (let t = 0; t < shown.t; t++) {
+    const x = place(tuples[3 * t]), y = place(-tuples[3 * t + 1]), r = (t < shown.gone ? 1.7 : 4.4) * unit;
+    pen.beginPath();
+    if (t < shown.gone) pen.arc(x, y, r, 0, 2 * Math.PI);
+    else [[0, -r], [r, 0], [0, r], [-r, 0], [0, -r]].forEach(([dx, dy]) => pen.lineTo(x + dx, y + dy));
+    pen.fillStyle = t < shown.gone ? "#fff" : shown.aside && !full ? "#fff6" : "#000";  // set aside: nearly empty
+    pen.strokeStyle = t < shown.gone || shown.aside && !full ? "#000" : "#fff";
+    pen.fill();
+    pen.stroke();
   }
 }
 
 // Numbers ---------------------------------------------------------------------------------------
-function signed(x) {
-  if (x === null) return "none yet";
-  return (x > 0 ? "+" : x < 0 ? "−" : "") + Math.abs(x).toFixed(2);
+const times = x => x === null ? "none yet" : "× " + Number(x.toPrecision(2));
+
+function drawNumbers(shown) {
+  shown.names.forEach((name, panel) => {
+    const [gone, away] = shown.view.ratio[shown.stop][name];
+    find(`gone-${panel}`).textContent = find(`one-${panel}`).textContent = times(gone);
+    find(`away-${panel}`).textContent = times(away);
+    find(`map-${panel}`).setAttribute("aria-label",
+      `Uncertainty s(b), ${data.panels[name]}, phase ${state.phase}, ${state.move}. Arrow keys move the cross.`);
+  });
 }
 
-function drawPanels(view) {
-  const k = state.phase - 1;
-  data.panels.forEach((name, panel) => {
-    const canvas = find(`map-${panel}`), context = canvas.getContext("2d");
-    drawMap(context, view, panel);
-    if (find("tuples").checked) drawTuples(context, view);
-    find(`ratio-${panel}`).textContent = signed(view.ratio[k][panel]);
-    find(`away-${panel}`).textContent = signed(view.away[k][panel]);
-    find(`forgotten-${panel}`).textContent = name === "full memory" ? "0" : view.forgotten[k];
-    canvas.setAttribute("aria-label", `Map of the uncertainty s(b), ${name}, phase ${state.phase}`);
+function drawCross(shown) {                           // what Thompson sampling would do at one context
+  const [x, y] = state.at.split(",").map(Number), phi = features(shown.view, shown.k, x, y);
+  const pays = Math.sin(2 * x) + y, nu = shown.view.nu[shown.stop];
+  const seen = shown.arms.map(arm => known(arm, phi)), right = seen.at(-1).s;
+  find("panels").style.setProperty("--x", (x / data.edge + 1) / 2);
+  find("panels").style.setProperty("--y", (1 - y / data.edge) / 2);
+  find("cross").textContent = (`At the cross, b = (${x.toFixed(1)}, ${y.toFixed(1)}), this arm pays ${pays.toFixed(2)}; `
+    + `a safe arm pays ${data.rival}. Samples above ${data.rival} play this arm.`).replaceAll("-", "−");
+  seen.forEach(({ s, mean }, panel) => {
+    const spread = s * nu[shown.names[panel]], share = below((mean - data.rival) / spread);
+    const place = value => 100 * Math.min(Math.max((value + 3) / 6, 0), 1);
+    find(`s-${panel}`).textContent = `${s.toPrecision(3)} (${times(s / right)})`;
+    find(`played-${panel}`).textContent = `${(100 * share).toFixed(share > 0.001 && share < 0.999 ? 1 : 0)} %`;
+    find(`strip-${panel}`).replaceChildren(
+      svg("line", { x1: 0, x2: 100, y1: 10, y2: 10, class: "grid" }),
+      svg("line", { x1: place(data.rival), x2: place(data.rival), y1: 2, y2: 18, class: "rival" }),
+      svg("rect", { x: place(mean - 2 * spread), y: 6, width: place(mean + 2 * spread) - place(mean - 2 * spread) + 0.6,
+        height: 8, class: `band-${panel}` }),
+      svg("rect", { x: place(mean) - 0.4, y: 3, width: 0.8, height: 14, class: `dot-${panel}` }),
+      svg("path", { d: `M${place(pays)} 12l1.8 8h-3.6z`, class: "pays" }));
   });
 }
 
 // Regret ----------------------------------------------------------------------------------------
-const PLOT = { left: 40, right: 12, top: 12, bottom: 220, height: 260 };
+const most = 1.02 * Math.max(...Object.values(data.views).flatMap(view => Object.keys(view.regret).flatMap(
+  name => view.regret[name].map((value, i) => value + view.error[name][i]))));
 
 function svg(name, attributes, text) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -96,97 +201,128 @@ function svg(name, attributes, text) {
   return element;
 }
 
-function drawRegret(view) {
-  const steps = data.phases * data.L, most = Math.max(...view.regret.flat()) * 1.05;
-  const step = [5, 10, 20, 25, 50, 100, 200].find(size => most / size <= 5);
-  const width = Math.max(find("regret").clientWidth, 280), right = width - PLOT.right;
-  const x = t => PLOT.left + t / steps * (right - PLOT.left);
-  const y = value => PLOT.bottom - value / most * (PLOT.bottom - PLOT.top);
-  const parts = [];
+function drawRegret(shown) {
+  const plot = find("regret"), width = Math.max(plot.clientWidth, 280), height = Math.max(plot.clientHeight, 200);
+  const font = parseFloat(getComputedStyle(plot).fontSize), label = 13 * font, bottom = height - 3.2 * font;
+  const x = t => 3 * font + t / (phases * L) * (width - 3 * font - label);
+  const y = value => bottom - value / most * (bottom - font);
+  const step = [1, 2, 5, 10, 20, 50, 100].find(size => most / size <= 6), parts = [];
   for (let value = 0; value <= most; value += step) {
-    parts.push(svg("line", { x1: PLOT.left, x2: right, y1: y(value), y2: y(value), class: "grid" }));
-    parts.push(svg("text", { x: PLOT.left - 6, y: y(value) + 4, "text-anchor": "end" }, value));
+    parts.push(svg("line", { x1: x(0), x2: x(phases * L), y1: y(value), y2: y(value), class: "grid" }));
+    parts.push(svg("text", { x: x(0) - 6, y: y(value) + font / 3, "text-anchor": "end" }, value));
   }
-  for (let phase = 1; phase <= data.phases; phase++) {
-    parts.push(svg("text", { x: x(phase * data.L), y: PLOT.bottom + 16, "text-anchor": "middle" }, phase));
+  for (let phase = 1; phase <= phases; phase++) {
+    parts.push(svg("text", { x: x(phase * L), y: bottom + 1.3 * font, "text-anchor": "middle" }, phase));
   }
-  parts.push(svg("text", { x: (PLOT.left + right) / 2, y: PLOT.bottom + 34, "text-anchor": "middle" },
-    `learning phase, one after every ${data.L} steps`));
-  parts.push(svg("line", { x1: x(state.phase * data.L), x2: x(state.phase * data.L), y1: PLOT.top, y2: PLOT.bottom,
-    class: "cursor" }));
-  data.panels.forEach((name, panel) => {
-    const curve = view.regret[panel].map((value, k) => `${x((k + 1) * data.every)},${y(value)}`);
-    parts.push(svg("polyline", { points: [`${x(0)},${y(0)}`, ...curve].join(" "), class: `line line-${panel}` }));
-    const now = state.phase * data.L / data.every - 1;
-    const value = view.regret[panel][now].toFixed(1), error = view.error[panel][now].toFixed(1);
-    find(`regret-${panel}`).textContent = `${value} ± ${error}`;
-    parts.push(svg("circle", { cx: x(state.phase * data.L), cy: y(view.regret[panel][now]), r: 4,
-      class: `dot-${panel}` }));
+  parts.push(svg("text", { x: x(phases * L / 2), y: bottom + 2.7 * font, "text-anchor": "middle" }, `learning phase, every ${L} steps`));
+  const now = shown.t / data.every, ends = [];
+  shown.names.forEach((name, panel) => {
+    const mean = [0, ...shown.view.regret[name].slice(0, now)], error = [0, ...shown.view.error[name].slice(0, now)];
+    const points = sign => mean.map((value, k) => `${x(k * data.every)},${y(value + sign * error[k])}`);
+    parts.push(svg("polygon", { points: [...points(1), ...points(-1).reverse()].join(" "), class: `band-${panel}` }));
+    parts.push(svg("polyline", { points: points(0).join(" "), class: `line line-${panel}` }));
+    ends.push({ panel, at: y(mean.at(-1)), text: `${data.panels[name]} ${mean.at(-1).toFixed(0)} ± ${error.at(-1).toFixed(0)}` });
   });
-  find("regret").setAttribute("viewBox", `0 0 ${width} ${PLOT.height}`);
-  find("regret").replaceChildren(...parts);
+  ends.sort((one, other) => other.at - one.at);       // from below; labels do not overlap
+  ends.forEach((end, i) => { end.y = Math.min(end.at, (ends[i - 1]?.y ?? bottom + 1.2 * font) - 1.15 * font); });
+  for (const { panel, y, text } of ends) {
+    parts.push(svg("text", { x: x(shown.t) + 6, y: y + font / 3, class: `text-${panel}` }, text));
+  }
+  plot.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  plot.replaceChildren(...parts);
 }
 
-// State -----------------------------------------------------------------------------------------
+// Events ----------------------------------------------------------------------------------------
 function show() {
-  const view = data.views[`${state.contexts}-${state.memory}`];
+  const shown = look();
   find("phase").value = state.phase;
-  find("phase").setAttribute("aria-valuetext", `phase ${state.phase} of ${data.phases}`);
-  find("count").textContent = `${state.phase} of ${data.phases}, ${state.phase * data.L} tuples`;
-  for (const name of ["contexts", "memory"]) {
+  find("phase").setAttribute("aria-valuetext", `phase ${state.phase} of ${phases}`);
+  find("count").textContent = `${state.phase} of ${phases}`;
+  for (const name of ["contexts", "memory", "paper", "move"]) {
     document.querySelector(`input[name=${name}][value="${state[name]}"]`).checked = true;
   }
-  find("sentence").textContent = view.sentence[state.phase - 1];
-  find("link").href = "?" + new URLSearchParams(state);
-  drawPanels(view);
-  drawRegret(view);
+  find("tuples").checked = state.tuples === "1";
+  const story = data.story[state.contexts], chapter = Object.keys(story).filter(phase => phase <= state.phase).at(-1);
+  find("story").textContent = story[chapter];
+  find("move").textContent = data.words[state.move];
+  drawMaps(shown);
+  drawNumbers(shown);
+  drawCross(shown);
+  drawRegret(shown);
+  address();
 }
 
-function go(phase) {
-  state.phase = Math.min(Math.max(phase, 1), data.phases);
+function step(by) {                                   // through the moves of all phases
+  const stop = 4 * (state.phase - 1) + data.moves.indexOf(state.move) + by;
+  const inside = Math.min(Math.max(stop, 0), 4 * phases - 1);
+  state.phase = 1 + Math.floor(inside / 4);
+  state.move = data.moves[inside % 4];
   show();
+  return stop === inside;
 }
 
-function stop() {
+function pause() {
   clearInterval(timer);
   timer = null;
   find("play").textContent = "▶ Play";
-  find("sentence").setAttribute("aria-live", "polite");
+  find("said").setAttribute("aria-live", "polite");
 }
 
 function play() {
-  if (timer) return stop();
+  if (timer) return pause();
   find("play").textContent = "❚❚ Pause";
-  find("sentence").setAttribute("aria-live", "off");  // a reader could not follow
-  go(state.phase === data.phases ? 1 : state.phase + 1);
-  timer = setInterval(() => {
-    if (state.phase === data.phases - 1) stop();
-    go(state.phase + 1);
-  }, PAUSE);
+  find("said").setAttribute("aria-live", "off");      // a reader could not follow
+  if (!step(1)) step(-4 * phases);
+  timer = setInterval(() => { if (!step(1)) pause(); }, 1000 * SECONDS);
+}
+
+function cross(x, y) {
+  const inside = value => Math.min(Math.max(value, -data.edge), data.edge).toFixed(2);
+  state.at = `${Number(inside(x))},${Number(inside(y))}`;
+  drawCross(look());
+  address();
 }
 
 find("play").addEventListener("click", play);
-find("phase").addEventListener("input", () => { stop(); go(Number(find("phase").value)); });
-find("tuples").addEventListener("change", show);
+find("phase").addEventListener("input", () => { pause(); state.phase = Number(find("phase").value); show(); });
+find("tuples").addEventListener("change", () => { state.tuples = find("tuples").checked ? "1" : "0"; show(); });
 for (const radio of document.querySelectorAll("input[type=radio]")) {
-  radio.addEventListener("change", () => { state[radio.name] = radio.value; show(); });
+  radio.addEventListener("change", () => { pause(); state[radio.name] = radio.value; show(); });
 }
-find("controls").addEventListener("click", event => { // a pointer leaves the keys to the film
+find("link").addEventListener("click", event => {
+  if (!navigator.clipboard) return;                   // then it is a link like any other
+  event.preventDefault();
+  navigator.clipboard.writeText(find("link").href).then(() => { find("copied").textContent = "copied"; });
+});
+for (const canvas of document.querySelectorAll("canvas")) {
+  const point = event => {
+    if (event.type === "pointermove" && event.pointerType !== "mouse" && !event.buttons) return;
+    const box = canvas.getBoundingClientRect();
+    cross(data.edge * (2 * (event.clientX - box.left) / box.width - 1), data.edge * (1 - 2 * (event.clientY - box.top) / box.height));
+  };
+  canvas.addEventListener("pointermove", point);
+  canvas.addEventListener("pointerdown", point);
+}
+find("film").addEventListener("click", event => {     // a pointer leaves the keys to the film
   if (event.detail > 0) setTimeout(() => document.activeElement.blur());
 });
 document.addEventListener("keydown", event => {
-  const steps = { ArrowLeft: state.phase - 1, ArrowRight: state.phase + 1, Home: 1, End: data.phases };
-  const held = event.ctrlKey || event.altKey || event.metaKey || event.shiftKey;
-  if (!held && event.key in steps && !event.target.closest("[type=radio], [type=range]")) {
-    stop();
-    go(steps[event.key]);
-    event.preventDefault();
-  }
-  if (!held && event.key === " " && !event.target.closest("button, a, summary, [type=radio], [type=checkbox]")) {
+  if (event.ctrlKey || event.altKey || event.metaKey || event.shiftKey) return;
+  const [x, y] = state.at.split(",").map(Number), on = event.target, canvas = on.closest("canvas");
+  const moves = { ArrowLeft: [-0.1, 0], ArrowRight: [0.1, 0], ArrowUp: [0, 0.1], ArrowDown: [0, -0.1] };
+  const stops = { ArrowLeft: -1, ArrowRight: 1, Home: -4 * phases, End: 4 * phases };
+  if (canvas && event.key in moves) {
+    cross(x + moves[event.key][0], y + moves[event.key][1]);
+  } else if (event.key in stops && !on.closest("[type=radio], [type=range]")) {
+    pause();
+    step(stops[event.key]);
+  } else if (event.key === " " && !on.closest("button, a, summary, [type=radio], [type=checkbox]")) {
     play();
-    event.preventDefault();
+  } else {
+    return;
   }
+  event.preventDefault();
 });
-addEventListener("resize", () => drawRegret(data.views[`${state.contexts}-${state.memory}`]));
+addEventListener("resize", show);
 find("film").hidden = false;
 show();

@@ -1,180 +1,227 @@
 """docs/forgetting.html: one arm's uncertainty through ten learning phases, and a bandit's regret.
 
-`python experiments.py film` builds it from docs/forgetting.in.html, a Jinja template, and
-docs/film.js, which only draws. docs/phases.py computes every number, with nlts.py and our prior.
+`python experiments.py film --out docs` builds it from docs/forgetting.in.html, a Jinja template,
+and docs/film.js, which draws; it draws the GIF of README, too. docs/toy.py is what it plays.
 """
-import ast
 import base64
-import inspect
 import io
 import json
-import re
+from dataclasses import asdict
 from pathlib import Path
 
 import jinja2
 import numpy as np
+import torch
+from PIL import Image
 
 import nlts
-import nlts_beyond
-from docs import phases
-from docs.phases import EDGE, EVERY, GRID, LEVELS, PANELS, PHASES, PRIORS, SIDE, decoded
-from lab import fast
-from lab.digest import plain, short
+from docs import toy
+from docs.toy import EDGE, LEVELS, MOVES, PANELS
+from lab.report import pyplot, text_table
 
 DOCS = Path(__file__).parent
-PAGE, STILL = DOCS / "forgetting.html", DOCS.parent / "figures" / "film.png"
-LOOKS = [("#b3568c", (0, (5, 1))), ("#d55e00", "--"), ("#0072b2", "-."), ("black", "-")]
+KINDS = {"moving": "moving", "one": "one distribution"}              # of contexts
+MEMORY = [30, 60, 120]                                # sizes of the buffer
+SIZES = toy.Sizes()
+RUNS = 20                                             # of the bandit, if not asked for otherwise
+EVERY = 10                                            # steps between two points of its regret
+RIVAL = 0.0                                           # what the safe arm at the cross pays
+SHOWN = ["no", "printed", "carried", "full"]          # the four maps
+COLORS = {"no": "#a8487f", "printed": "#b84f00", "carried": "#0068a3", "full": "#1c1c1e"}
+STORY = {  # from this phase on
+    "moving": {
+        1: "The arm starts at the left end; the buffer keeps only its last tuples.",
+        3: "The arm moves right; without a prior, it forgets the left end.",
+        6: "The arm turns back; without a prior, it knows only where it just was.",
+        9: "The arm is back at the left; without a prior, the right is forgotten."},
+    "one": {
+        1: "The arm sees tuples from the whole arc; the buffer keeps the last.",
+        3: "The arm without a prior knows its buffer, and no more.",
+        6: "The arm with a prior becomes surer from phase to phase.",
+        9: "The arm with the paper’s prior is now too sure, mostly away from tuples."}}
+MOVE_WORDS = {
+    "before": "Before: the arm has learned from new tuples, under the old features.",
+    "out": "1 out: the buffer is taken out. The forgotten tuples stay, under the old features.",
+    "carry": "2 carry: the network is retrained; a prior carries the forgotten to new features.",
+    "back": "3 back: the buffer is put back. A good prior now looks like full memory."}
 
 
-# What is told -------------------------------------------------------------------------------------
+# What is measured ---------------------------------------------------------------------------------
 
-def share(log_ratio):
-    """A ratio to two digits: '12', '0.7' or '1/12'."""
-    ratio = float(np.exp(log_ratio))
-    if ratio < 0.5:
-        return "1/" + share(-log_ratio)
-    return f"{ratio:.1f}" if ratio < 9.95 else f"{float(f'{ratio:.2g}'):.0f}"
-
-
-def of_full_memory(log_ratio):
-    """'12 times full memory’s' or '1/12 of full memory’s'."""
-    text = share(log_ratio)
-    return f"{text} of full memory’s" if "/" in text else f"{text} times full memory’s"
-
-
-def sentence(view, k):
-    """What to look at in phase k (from 0): the prior that changed most on forgotten tuples, and the
-    one that is furthest off away from all tuples."""
-    away = view["away"][k]
-    furthest = max(range(len(PRIORS)), key=lambda row: abs(away[row]))
-    end = (f"away from all tuples, {PANELS[furthest]} is the furthest off, at "
-           f"{of_full_memory(away[furthest])} ({verdict(away[furthest])})")
-    forgotten = view["forgotten"][k]
-    if not forgotten:
-        return f"Nothing is forgotten yet; {end}."
-    new, old = view["ratio"][k], [None] * len(PANELS)
-    if k:
-        old = view["ratio"][k - 1]
-    row = max(range(len(PRIORS)), key=lambda row: abs(new[row] - (old[row] or 0.0)))
-    return (f"Look at {PANELS[row]} on the {forgotten} forgotten tuples: its s² "
-            f"{moved(old[row], new[row])} ({verdict(new[row])}); {end}.")
+def measure(options, sizes=SIZES):
+    """All numbers of the page: of each kind of contexts and size of the buffer, what the learning
+    phases leave behind, and the regret; and the last regret under other rewards."""
+    runs = options.runs or RUNS
+    streams, views, rewards = {}, {}, {}
+    for kind in KINDS:
+        for memory in MEMORY:
+            replay = toy.replay(kind, memory, options.seed, sizes)
+            streams[kind] = encoded(np.column_stack([replay.contexts, replay.rewards]))
+            regret = play(kind, memory, options.seed, runs, toy.hills, sizes)
+            views[f"{kind}-{memory}"] = written(replay, sizes) | curves(regret)
+            if memory == MEMORY[0]:
+                rewards[f"hills, {KINDS[kind]}"] = last_of(curves(regret))
+                for name, pays in (("waves", toy.waves), ("slopes", toy.slopes)):
+                    other = play(kind, memory, options.seed, runs, pays, sizes)
+                    rewards[f"{name}, {KINDS[kind]}"] = last_of(curves(other))
+    return {"seed": options.seed, "runs": runs, "sizes": asdict(sizes), "every": EVERY,
+            "streams": streams, "views": views, "rewards": rewards}
 
 
-def moved(old, new):
-    """'is ...', 'rose from ... to ...' or 'fell from ... to ...', in words of `share`."""
-    if old is None or share(old) == share(new):
-        return f"is {of_full_memory(new)}"
-    return f"{'rose' if new > old else 'fell'} from {share(old)} to {of_full_memory(new)}"
+def play(kind, memory, seed, runs, pays, sizes):
+    """Cumulative regret (runs, panels, steps) of the bandit."""
+    return np.array([toy.play(kind, memory, seed + run, pays, sizes) for run in range(runs)])
 
 
-def verdict(log_ratio):
-    """What a log ratio of s^2 to full memory's means; within a factor of 1.5 it is nearly right."""
-    if abs(log_ratio) < np.log(1.5):
-        return "nearly right"
-    return "too uncertain" if log_ratio > 0 else "too certain"
+def written(replay, sizes):
+    """A replay for JSON; and of each panel, after each move of each phase, s(b) over full memory's
+    and the standard deviation nu of the noise."""
+    networks = [np.column_stack([network.input.detach(), network.bias.detach()])
+                for network in replay.networks]
+    lower = np.tril_indices(sizes.hidden)
+    priors = {name: encoded([np.append(arm.precision[lower], arm.precision @ arm.mu_hat)
+                             for arm in carried]) for name, carried in replay.priors.items()}
+    ratio, nu = [], []
+    for phase in range(1, sizes.phases + 1):
+        for move in MOVES:
+            known = replay.posteriors(phase, move)[1]
+            nu.append({name: rounded(np.sqrt(arm.b / arm.a)) for name, arm in known.items()})
+            ratio.append({name: [x and rounded(x) for x in pair]
+                          for name, pair in replay.ratios(phase, move).items()})
+    return {"networks": encoded(networks), "priors": priors, "ratio": ratio, "nu": nu}
 
 
-def signed(number):
-    """'+1.23', '−1.23' or '0.00'."""
-    return f"{number:+.2f}".replace("-", "−") if number else "0.00"
+def curves(regret):
+    """Mean over runs and its standard error, at every tenth step."""
+    points = regret[:, :, EVERY - 1::EVERY]
+    error = points.std(0, ddof=min(1, len(points) - 1)) / np.sqrt(len(points))
+    return {key: dict(zip(PANELS, values.round(1).tolist(), strict=True))
+            for key, values in (("regret", points.mean(0)), ("error", error))}
 
 
-# What is drawn ------------------------------------------------------------------------------------
-
-def colors():
-    """Red, green, blue, alpha of each band between two levels: lightness grows with s."""
-    from matplotlib import colormaps
-    levels = np.log(LEVELS)
-    middle = (levels[1:] + levels[:-1]) / 2
-    shares = (middle - levels[0]) / (levels[-1] - levels[0])
-    return [[int(255 * part) for part in colormaps["viridis"](share)] for share in shares]
+def last_of(regret):
+    """Mean and error of each panel after the last step."""
+    return {name: [regret["regret"][name][-1], regret["error"][name][-1]] for name in PANELS}
 
 
-def still(numbers, kind="moving", memory=30):
-    """The last phase as a PNG: what is shown without a script, and in README."""
-    import matplotlib
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-    view = numbers["views"][f"{kind}-{memory}"]
-    contexts = EDGE * (2 * decoded(view["contexts"], (-1, 2)) - 1)
-    maps = decoded(view["maps"], (PHASES, len(PANELS), GRID, GRID))[-1]
-    forgotten = view["forgotten"][-1]
-    figure, axes = pyplot.subplots(1, 5, figsize=(12, 2.9), width_ratios=[1, 1, 1, 1, 1.25],
-                                   layout="constrained")
-    for axis, name, share_of_s, ratio in zip(axes, PANELS, maps, view["ratio"][-1], strict=False):
-        s = LEVELS[0] * (LEVELS[-1] / LEVELS[0]) ** share_of_s
-        bands = axis.contourf(SIDE, SIDE, s, LEVELS, norm="log", cmap="viridis")
-        gone = axis.plot(*contexts[:forgotten].T, "o", color="white", markersize=1.6,
-                         markeredgecolor="black", markeredgewidth=0.2)
-        kept = axis.plot(*contexts[forgotten:].T, "D", color="black", markersize=3.2,
-                         markeredgecolor="white", markeredgewidth=0.5)
-        axis.set(xticks=[], yticks=[], aspect="equal")
-        axis.set_xlabel(f"log (s² / full memory’s): {signed(ratio)}", fontsize=8)
-        axis.set_title(name, fontsize=10, fontweight="bold")
-    bar = figure.colorbar(bands, ax=axes[:4], ticks=LEVELS[::2], format="%g", pad=0.01)
-    bar.ax.set_title("s(b)", fontsize=9)
-    for name, curve, (color, line) in zip(PANELS, view["regret"], LOOKS, strict=True):
-        steps = EVERY * np.arange(len(curve) + 1)
-        axes[4].plot(steps, [0, *curve], label=name, color=color, linestyle=line)
-    axes[4].set(xlabel="steps", ylabel="regret", ylim=0)
-    axes[4].set_title("cumulative regret of a bandit", fontsize=10, fontweight="bold")
-    axes[4].spines[["top", "right"]].set_visible(False)
-    axes[4].legend(frameon=False, fontsize=8)
-    figure.legend([*gone, *kept], [f"{forgotten} forgotten tuples", f"{memory} in the buffer"],
-                  loc="outside lower center", ncols=2, frameon=False, markerscale=2)
+def rounded(x):
+    """With four digits."""
+    return float(f"{x:.4g}")
+
+
+def encoded(x):
+    """Numbers as bytes of double precision, in base64."""
+    return base64.b64encode(np.asarray(x, "<f8").tobytes()).decode()
+
+
+def decoded(text, *shape):
+    """What `encoded` was given."""
+    return np.frombuffer(base64.b64decode(text), "<f8").reshape(*shape).copy()
+
+
+# What is told and drawn ---------------------------------------------------------------------------
+
+def replayed(data, kind, memory):
+    """A view as a toy.Replay again; a and b, which have no part in s(b), are 1."""
+    view, g = data["views"][f"{kind}-{memory}"], data["sizes"]["hidden"]
+    tuples, lower = decoded(data["streams"][kind], -1, 3), np.tril_indices(g)
+    networks, priors = [], {}
+    for parameters in decoded(view["networks"], -1, g, 3):
+        network = nlts.MLP(2, 1, g)
+        network.input.data[:] = torch.as_tensor(parameters[:, :2])
+        network.bias.data[:] = torch.as_tensor(parameters[:, 2])
+        networks.append(network)
+    for name, text in view["priors"].items():
+        priors[name] = []
+        for numbers in decoded(text, len(networks), -1):
+            half = np.zeros((g, g))
+            half[lower] = numbers[:-g]
+            precision = half + half.T - np.diag(half.diagonal())
+            mean = np.linalg.solve(precision, numbers[-g:])
+            priors[name].append(nlts.BayesianLinearRegression(precision, mean, 1, 1))
+    return toy.Replay(tuples[:, :2], tuples[:, 2], data["sizes"]["L"], memory, networks, priors)
+
+
+def times(ratio):
+    """'× 17', '× 0.31' or, where there is nothing yet, '–'."""
+    return "–" if ratio is None else f"× {float(f'{ratio:.2g}'):g}"
+
+
+def report(data):
+    """s(b) over full memory's and the regret, at the end of each view."""
+    rows = []
+    for name, view in data["views"].items():
+        for panel, title in PANELS.items():
+            gone, away = view["ratio"][-1][panel]
+            regret, error = last_of(view)[panel]
+            solution = f" ({panel})" if panel in ("printed", "smallest") else ""
+            rows.append([f"{name}, {title}{solution}", times(gone), times(away),
+                         f"{regret} ± {error}"])
+    header = ["contexts and buffer, prior", "s(b), forgotten tuples", "away from tuples", "regret"]
+    return (text_table(header, rows) + f"\ns(b) over full memory’s after {data['sizes']['phases']} "
+            f"learning phases, seed {data['seed']}; regret of the bandit, {data['runs']} runs ± "
+            "standard error")
+
+
+def frames(data, stops):
+    """Pictures of the four maps after some (phase, move), contexts moving."""
+    figure, axes = pyplot().subplots(1, 4, figsize=(9, 3.1))
+    figure.supxlabel("uncertainty of one arm, dark: certain      ○ forgotten tuple      "
+                     "◆ tuple in the buffer      × 1: as full memory", fontsize=10)
+    replay = replayed(data, "moving", MEMORY[0])
+    ratios = data["views"][f"moving-{MEMORY[0]}"]["ratio"]
+    for phase, move in stops:
+        network, known = replay.posteriors(phase, move)
+        for axis, name in zip(axes, SHOWN, strict=True):
+            axis.clear()
+            s = toy.deviation(known[name], network, toy.plane(61))
+            toy.draw_map(axis, s, replay.contexts[:phase * replay.L], replay.memory)
+            gone = ratios[4 * (phase - 1) + MOVES.index(move)][name][0]
+            axis.set_xlabel(f"forgotten tuples: {times(gone)}", fontsize=10)
+            axis.set_title(PANELS[name], fontsize=11, fontweight="bold", color=COLORS[name])
+        said = "before" if move == "before" else "after"
+        figure.suptitle(f"{said} learning phase {phase}", x=0.01, ha="left", fontsize=12)
+        figure.canvas.draw()
+        picture = Image.fromarray(np.asarray(figure.canvas.buffer_rgba())).convert("RGB")
+        yield picture.quantize(128, dither=Image.Dither.NONE)
+    pyplot().close(figure)
+
+
+def saved(pictures, form, **how):
+    """Pictures as the bytes of a file."""
+    first, *others = pictures
     file = io.BytesIO()
-    figure.savefig(file, dpi=110)
-    pyplot.close(figure)
+    first.save(file, form, save_all=bool(others), append_images=others, **how)
     return file.getvalue()
 
 
 # The page -----------------------------------------------------------------------------------------
 
-def program():
-    """A digest of what computes the page."""
-    return digest(inspect.getsource(part) for part in (nlts, nlts_beyond, fast.train, phases))
+def colors():
+    """Red, green and blue of each band between two levels: lightness grows with s."""
+    from matplotlib import colormaps
+    levels = np.log(LEVELS)
+    middle = ((levels[1:] + levels[:-1]) / 2 - levels[0]) / (levels[-1] - levels[0])
+    return (255 * colormaps["viridis"](middle)[:, :3]).astype(int).tolist()
 
 
-def digest(sources):
-    """A name of syntax trees, without comments and docstrings."""
-    return short([plain(ast.parse(source)) for source in sources])
-
-
-def stored(text):
-    """The numbers of a page, and the digest of the program that computed them."""
-    numbers = re.search(r'<script type="application/json" id="data">(.*?)</script>', text)[1]
-    return json.loads(numbers), re.search(r'<meta name="program" content="(\w+)">', text)[1]
-
-
-def render(numbers, png):
-    """The page of these numbers and of the picture of their last phase."""
-    for view in numbers["views"].values():
-        view["sentence"] = [sentence(view, k) for k in range(PHASES)]
+def page(data):
+    """docs/forgetting.html of these numbers."""
+    looks = {"levels": LEVELS, "colors": colors(), "edge": EDGE, "rival": RIVAL, "panels": PANELS,
+             "moves": MOVES, "story": STORY, "words": MOVE_WORDS}
+    still = saved(frames(data, [(data["sizes"]["phases"], "back")]), "PNG")
     jinja = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
     template = jinja.from_string((DOCS / "forgetting.in.html").read_text(encoding="utf-8"))
     return template.render(
-        numbers=numbers, data=json.dumps(numbers, ensure_ascii=False, separators=(",", ":")),
-        script=(DOCS / "film.js").read_text(encoding="utf-8"), phases=phases, program=program(),
-        still=base64.b64encode(png).decode())
+        data=data, json=json.dumps(data | looks, ensure_ascii=False, separators=(",", ":")),
+        script=(DOCS / "film.js").read_text(encoding="utf-8"), toy=toy, KINDS=KINDS, MEMORY=MEMORY,
+        SHOWN=SHOWN, still=base64.b64encode(still).decode(), **looks)
 
 
-def film(page=PAGE, png=STILL, seed=0, fresh=False):
-    """Write the page and the still picture, and say so. Numbers that this program computed before
-    with this seed are taken from the page, unless they are to be computed anew (some minutes)."""
-    numbers, computed_by = None, None
-    if Path(page).exists():
-        numbers, computed_by = stored(Path(page).read_text(encoding="utf-8"))
-    if fresh or computed_by != program() or numbers["seed"] != seed:
-        numbers = phases.measure(seed) | {"colors": colors()}
-    picture = still(numbers)
-    text = render(numbers, picture)
-    Path(png).write_bytes(picture)
-    Path(page).write_text(text, encoding="utf-8")
-    print(f"{page}: {len(text.encode()) / 1000:.0f} kB")
-
-
-def command(o):
-    """`python experiments.py film`: into a folder of one's own, or with --out figures for all."""
-    o.out.mkdir(parents=True, exist_ok=True)
-    shared = o.out.resolve() == STILL.parent
-    film(PAGE if shared else o.out / PAGE.name, o.out / STILL.name, o.seed, o.fresh)
+def files(data):
+    """{name: content}: the numbers, the page, and ten phases as an animated GIF."""
+    stops = [(phase, move) for phase in range(1, data["sizes"]["phases"] + 1)
+             for move in ("before", "back")]
+    return {"film.json": json.dumps(data, separators=(",", ":")) + "\n",
+            "forgetting.html": page(data),
+            "film.gif": saved(frames(data, stops), "GIF", duration=1200, loop=0)}

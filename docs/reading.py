@@ -1,8 +1,8 @@
 """docs/reading.html: the paper and nlts.py side by side, joined by the tags in nlts.py.
 
-`python -m docs.reading` builds it from nlts.py, docs/formulas.toml (what the paper prints),
-docs/errata.md and docs/reading.in.html, a Jinja template that has all the HTML. Formulas are kept
-as MathML in docs/mathml.json: latex2mathml is needed only when one changes.
+`python -m docs.reading` builds it from nlts.py, docs/formulas.toml (what the paper prints, why),
+docs/errata.md, classroom/hunts.toml and docs/reading.in.html, a Jinja template that has all the
+HTML. Formulas are kept as MathML in docs/mathml.json: latex2mathml is needed only if one changes.
 """
 import ast
 import base64
@@ -18,17 +18,21 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 from docs import tiny
+from lab.report import plus_minus, title, with_error
+from lab.results import read
+from lab.statistics import difference, grouped, mean_and_error
+from studies import picture
 
 HERE = Path(__file__).parent.parent
 DOCS = HERE / "docs"
 PAGE, CACHE = DOCS / "reading.html", DOCS / "mathml.json"
 TAG = re.compile(r"\[[12]\.\d+\]|Eq\. \d")
+GREEK = {"Phi": "Φ", "phi": "φ", "mu-hat": "μ̂", "mu-tilde": "μ̃", "mu": "μ", "nu": "ν", "'": "ᵀ"}
 SECTION = re.compile(r"# (.*?) -{5,}$")
 
 
 def anchor(tag):
-    """Where the paper's side of a tag is: [2.14] at 'line-2-14', Eq. 6 at 'eq-6', and what stands
-    beside a part, 'beside match_mean', at 'beside-match_mean'."""
+    """The id of a card: of [2.14] 'line-2-14', of Eq. 6 'eq-6', of 'why train' 'why-train'."""
     text = tag.strip("]").replace("Eq. ", "eq-").replace("[", "line-")
     return text.replace(".", "-").replace(" ", "-")
 
@@ -56,16 +60,18 @@ def part_ends(source):
 
 def parts_of(source, joined):
     """The parts of nlts.py: `section` matches a heading that starts here, `doc` a docstring's first
-    line, `joined` is from `tag_lines`; `code` is the first line of code."""
+    sentence, `tags` are from `tag_lines`, `code` is the first line of code."""
     lines, parts, first = source.split("\n"), [], 1
     for name, last in part_ends(source).items():
         while not lines[first - 1].strip():
             first += 1
-        section = SECTION.match(lines[first - 1])
-        code = first + 1 if section else first
+        heading = SECTION.match(lines[first - 1])
+        section = heading and re.match(r"(.*?): (.*)", heading[1])
+        code = first + 1 if heading else first
         while not lines[code - 1].strip():
             code += 1
-        doc = re.search(r'"""(.*?)("""|$)', "\n".join(lines[first - 1:last]), re.MULTILINE)
+        text = "\n".join(lines[first - 1:last])
+        doc = re.search(r'"""(.*?)(\.\s+(?=[A-Z])|\.?""")', text, re.DOTALL)
         tags = sorted({tag for line in range(first, last + 1) for tag in joined.get(line, [])})
         parts.append({"name": name, "first": first, "last": last, "section": section, "doc": doc,
                       "tags": tags, "code": code})
@@ -73,21 +79,31 @@ def parts_of(source, joined):
     return parts
 
 
+def short(part):
+    """The name of a part's section, for the navigation: 'Likelihood matching'."""
+    where, name = part["section"].groups()
+    return where if where == "Plumbing" else re.split(" (?:and|from) ", name.capitalize())[0]
+
+
 def tag_lines(source):
-    """{line of nlts.py: its tags}. A tag in a comment holds for the statement that it ends, one in
-    the head of a function, to which its docstring belongs, for the head."""
+    """{line of nlts.py: its tags}, down to the plumbing. A tag in a comment holds for the statement
+    that it ends or stands above, one in a function's head, docstring included, for the head."""
+    source = source.partition("\n# Plumbing")[0]
     lines, joined = source.split("\n"), {}
     for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.stmt):
+            continue
+        first = node.lineno
         if isinstance(node, ast.FunctionDef) and ast.get_docstring(node):
             last = node.body[0].end_lineno
-            texts = lines[node.lineno - 1:last]
-        elif isinstance(node, ast.stmt):
-            last = node.body[0].lineno - 1 if hasattr(node, "body") else node.end_lineno
-            texts = [line.partition("#")[2] for line in lines[node.lineno - 1:last]]
+            texts = lines[first - 1:last]
         else:
-            continue
+            while lines[first - 2].strip().startswith("#"):
+                first -= 1
+            last = node.body[0].lineno - 1 if hasattr(node, "body") else node.end_lineno
+            texts = [line.partition("#")[2] for line in lines[first - 1:last]]
         if tags := TAG.findall(" ".join(texts)):
-            joined |= dict.fromkeys(range(node.lineno, last + 1), tags)
+            joined |= dict.fromkeys(range(first, last + 1), tags)
     return joined
 
 
@@ -101,30 +117,72 @@ def code_lines(source):
     return text.split("\n")
 
 
+def notation(source):
+    """The table of the header: rows of paper's symbol in HTML, name here, shape, meaning."""
+    head, *rows = re.search(r"^paper +here.*?\n\n", source, re.MULTILINE | re.DOTALL)[0].split("\n")
+    starts = [word.start() for word in re.finditer(r"\S+", head)] + [None]
+    table = [[row[a:b].strip() for a, b in zip(starts, starts[1:], strict=False)]
+             for row in rows if row]
+    return [[symbol(row[0]), *row[1:]] for row in table]
+
+
+def symbol(text):
+    """HTML of a symbol of the paper as the header spells it: 'Phi^0' with a Greek letter."""
+    for name, letter in GREEK.items():
+        text = text.replace(name, letter)
+    return re.sub(r"_(\w+)", r"<sub>\1</sub>", re.sub(r"\^(-?\w)", r"<sup>\1</sup>", text))
+
+
+def hunts(source, noticed):
+    """{line of nlts.py: bugs that could stand there}, from the classroom's bug hunts; `noticed` is
+    {name of a hunt: the test that fails}."""
+    ends, at = part_ends(source), {}
+    names, lines = list(ends), source.split("\n")
+    bugs = tomllib.loads((HERE / "classroom" / "hunts.toml").read_text(encoding="utf-8"))
+    for name, bug in bugs.items():
+        before = names.index(bug["function"]) - 1
+        for number in range(ends[names[before]] + 1, ends[bug["function"]] + 1):
+            if bug["right"] in lines[number - 1]:
+                at.setdefault(number, []).append(bug | {"test": noticed[name]})
+    return at
+
+
 # The paper's side ---------------------------------------------------------------------------------
 
 def printed():
-    """docs/formulas.toml, where `errata` are {number: names of the tests that show it}."""
+    """docs/formulas.toml, where `errata` are the rows of docs/errata.md."""
     paper = tomllib.loads((DOCS / "formulas.toml").read_text(encoding="utf-8"))
-    errata = (DOCS / "errata.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (\d+) \|(.*)", errata, re.MULTILINE)
-    tests = {int(number): re.findall(r"::(test_\w+)", row) for number, row in rows}
+    table = (DOCS / "errata.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \|(.*)\|$", table, re.MULTILINE)
+    keys = "where", "print", "right", "why", "tests"
+    errata = {int(number): dict(zip(keys, map(marked, row.split(" | ")), strict=True))
+              for number, row in rows}
     for item in paper["item"]:
-        if "errata" in item:
-            item["errata"] = {number: tests[number] for number in item["errata"]}
+        item["errata"] = {number: errata[number] for number in item.get("errata", [])}
     return paper
 
 
-def mathml(latex, formulas):
-    """MathML of '$...$' or '$$...$$', which `formulas` keeps."""
-    if latex not in formulas:
-        from latex2mathml.converter import convert
-        display = "block" if latex.startswith("$$") else "inline"
-        text = html.unescape(convert(latex.strip("$"), display=display))
-        text = re.sub("<mi>([∼∈⪰←≔∣])</mi>", r"<mo>\1</mo>", text)
-        text = text.replace(' xmlns="http://www.w3.org/1998/Math/MathML"', "")
-        formulas[latex] = text.replace(" />", "/>")
-    return formulas[latex]
+def marked(text):
+    """HTML of a cell of Markdown."""
+    return re.sub("`([^`]*)`", r"<code>\1</code>", html.escape(text.strip()))
+
+
+def ablation(runs, variant):
+    """[(data set, reward of both-priors, what a variant changes)] of the runs of `ablation`."""
+    paper = grouped([run for run in runs if run["algorithm"] == "both-priors"], "dataset",
+                    "variant")
+    return [(title(dataset), with_error(*mean_and_error(rewards[""])),
+             plus_minus(*mean_and_error(difference(rewards[variant], rewards[""]))))
+            for dataset, rewards in paper.items()]
+
+
+def mathml(latex):
+    """MathML of '$...$' or '$$...$$'."""
+    from latex2mathml.converter import convert
+    display = "block" if latex.startswith("$$") else "inline"
+    text = html.unescape(convert(latex.strip("$"), display=display))
+    text = re.sub("<mi>([∼∈⪰←≔∣])</mi>", r"<mo>\1</mo>", text)
+    return text.replace(' xmlns="http://www.w3.org/1998/Math/MathML"', "").replace(" />", "/>")
 
 
 # The page -----------------------------------------------------------------------------------------
@@ -132,25 +190,38 @@ def mathml(latex, formulas):
 def build():
     """The page, and the MathML of its formulas."""
     source, paper, run = (HERE / "nlts.py").read_text(encoding="utf-8"), printed(), tiny.play()
-    formulas = json.loads(CACHE.read_text(encoding="utf-8"))
+    known, formulas = json.loads(CACHE.read_text(encoding="utf-8")), {}
     joined = tag_lines(source)
     # the first line of each tag
     where = {tag: number for number in sorted(joined, reverse=True) for tag in joined[number]}
-    picture = base64.b64encode((HERE / "figures" / "picture.png").read_bytes()).decode()
+    png = base64.b64encode((HERE / "figures" / "picture.png").read_bytes()).decode()
 
     def prose(text):
         """HTML of a text with formulas."""
-        return re.sub(r"\$+[^$]+\$+", lambda found: mathml(found[0], formulas), text)
+        for latex in re.findall(r"\$+[^$]+\$+", text):
+            formulas[latex] = known.get(latex) or mathml(latex)
+            text = text.replace(latex, formulas[latex])
+        return text
 
     def value(expression):
         """A value of the tiny run: 'phi[5]', 'before.mu_hat'."""
         return tiny.show(jinja.compile_expression(expression)(run))
 
+    def reason(text):
+        """Prose in which <<expression>> is a value of the tiny run."""
+        return prose(re.sub("<<(.*?)>>", lambda found: value(found[1]), text))
+
     jinja = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
-    jinja.filters |= {"anchor": anchor, "prose": prose, "show": tiny.show, "value": value}
+    jinja.filters |= {"anchor": anchor, "prose": prose, "show": tiny.show, "value": value,
+                      "reason": reason, "short": short}
     template = jinja.from_string((DOCS / "reading.in.html").read_text(encoding="utf-8"))
-    page = template.render(parts=parts_of(source, joined), lines=code_lines(source), joined=joined,
-                           where=where, paper=paper, run=run, picture=picture)
+    parts = parts_of(source, joined)
+    page = template.render(
+        parts=parts, lines=code_lines(source), joined=joined, where=where, paper=paper, run=run,
+        at={part["name"]: part["code"] for part in parts}, notation=notation(source), png=png,
+        hunts=hunts(source, paper["noticed"]), picture=picture,
+        ruined=ablation(read(HERE / "figures" / "ablation.jsonl"),
+                        "μ⁰: Eq. 5 on the buffer's rows"))
     return page, formulas
 
 

@@ -28,7 +28,7 @@ def play(seed=SEED):
     for context in CONTEXTS:
         rng = copy.deepcopy(agent.rng)
         run["nu2"] = agent.noise(agent.arms, agent.config, rng)
-        run["mu_tilde"] = [arm.sample(rng, run["nu2"][i])[1] for i, arm in enumerate(agent.arms)]
+        run["mu_tilde"] = [arm.sample(run["nu2"][i], rng) for i, arm in enumerate(agent.arms)]
         arm = agent.act(context)
         run["played"].append(arm)
         run["rewards"].append(context[arm])
@@ -39,7 +39,7 @@ def play(seed=SEED):
     matched = np.diag(run["E_new"] @ S @ run["E_new"].T)
     scores = run["mu_tilde"] @ phi[-1]
     norm2 = (run["E_new"] ** 2).sum(1)
-    s2 = run["forgotten"].variance(run["E_old"])
+    s2 = run["forgotten"].s2(run["E_old"])
     scale = (norm2 @ s2) / (norm2 @ norm2)            # scale I is the multiple of I that fits best
     return run | {"config": agent.config, "seed": seed, "after": agent.arms[0], "scores": scores,
                   "s2": s2, "scale": scale, "S": S, "w": np.linalg.eigvalsh(S), "matched": matched}

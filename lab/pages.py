@@ -4,7 +4,8 @@ import re
 from lab.options import HERE
 
 PAGES = "README.md", "figures/README.md"
-BLOCK = re.compile(r"<!-- ([\w./-]+\.(?:txt|md))(: first part)? -->\n.*?<!-- end -->", re.DOTALL)
+BLOCK = re.compile(
+    r"<!-- ([\w./-]+\.(?:txt|md))(?:: part (\d))? -->\n.*?<!-- end -->", re.DOTALL)
 
 
 def measure(options):
@@ -13,21 +14,26 @@ def measure(options):
 
 
 def filled(path):
-    """Fill each marked block of a page with the file it names, or with the file's first part."""
+    """Fill each marked block of a page with the file that it names, or with a part of it."""
     def fill(match):
-        text = content(path.parent / match[1], first=bool(match[2]))
-        return f"<!-- {match[1]}{match[2] or ''} -->\n{text}\n<!-- end -->"
+        name, part = match.groups()
+        mark = f"{name}: part {part}" if part else name
+        return f"<!-- {mark} -->\n{content(path.parent / name, part)}\n<!-- end -->"
 
     return BLOCK.sub(fill, path.read_text(encoding="utf-8"))
 
 
-def content(source, first=False):
-    """What stands in a block; the first part ends at an empty line."""
+def content(source, part=None):
+    """What stands in a block. Parts end at empty lines; the first of a report is its answer, which
+    stands as a sentence, and others are tables."""
     if not source.exists():
         return "*Not measured yet.*"
     text = source.read_text(encoding="utf-8").strip("\n")
-    text = text.partition("\n\n")[0] if first else text
-    return f"```\n{text}\n```" if source.suffix == ".txt" else text
+    if part:
+        text = text.split("\n\n")[int(part) - 1]
+    if source.suffix == ".md":
+        return text
+    return text.replace("\n", " ") if part == "1" else f"```\n{text}\n```"
 
 
 def report(pages):

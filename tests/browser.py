@@ -1,5 +1,4 @@
 """Headless Chromium through chromedriver, with the standard library alone."""
-import base64
 import contextlib
 import json
 import shutil
@@ -15,13 +14,29 @@ FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "-
          "--disable-dev-shm-usage", "--force-color-profile=srgb"]
 KEYS = {"left": "\ue012", "right": "\ue014", "home": "\ue011", "end": "\ue010", "space": " ",
         "tab": "\ue004"}
-
-
-def missing():
-    """What is not installed, or None."""
-    if not shutil.which("chromedriver"):
-        return "chromedriver"
-    return None if any(map(shutil.which, NAMES)) else "Chromium"
+CONTRAST = """
+const channel = x => x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4;
+const light = rgb => [0.2126, 0.7152, 0.0722].reduce(
+  (sum, weight, i) => sum + weight * channel(rgb[i] / 255), 0);
+const numbers = color => color.match(/[\\d.]+/g).map(Number);
+function behind(element) {
+  for (; element; element = element.parentElement) {
+    const rgba = numbers(getComputedStyle(element).backgroundColor);
+    if (rgba.length === 3 || rgba[3] === 1) return rgba;
+  }
+  return [255, 255, 255];
+}
+let least = 21;
+for (const element of document.querySelectorAll('body *')) {
+  const text = [...element.childNodes].some(node => node.nodeType === 3 && node.data.trim());
+  if (!text || !element.getClientRects().length) continue;
+  if (element.closest('script, noscript, .bands, .figure1 a')) continue;
+  const style = getComputedStyle(element);
+  const ink = element.closest('svg') ? style.fill : style.color;
+  const [a, b] = [light(numbers(ink)), light(behind(element))];
+  least = Math.min(least, (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05));
+}
+return least"""
 
 
 class Browser:
@@ -67,26 +82,31 @@ class Browser:
 
     def click(self, selector):
         """A click with the mouse."""
-        element = self.ask("element", {"using": "css selector", "value": selector})
-        self.ask(f"element/{next(iter(element.values()))}/click", {})
+        self.ask(f"element/{self.element(selector)}/click", {})
+
+    def element(self, selector):
+        """The identifier of an element."""
+        found = self.ask("element", {"using": "css selector", "value": selector})
+        return next(iter(found.values()))
 
     def console(self):
         """What was written to the console since it was last asked: errors and warnings, too."""
         return [entry["message"] for entry in self.ask("se/log", {"type": "browser"})]
 
-    def size(self, width, height, dark=False, motion=True):
-        """Show pages on a screen of this size, in light or dark, with or without motion."""
-        self.command("Emulation.setDeviceMetricsOverride", width=width, height=height,
-                     deviceScaleFactor=1, mobile=width < 600)
-        features = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"},
-                    {"name": "prefers-reduced-motion",
-                     "value": "no-preference" if motion else "reduce"}]
-        self.command("Emulation.setEmulatedMedia", features=features)
+    def contrast(self):
+        """The least contrast of a text with what is behind it."""
+        return self.run(CONTRAST)
 
-    def picture(self, file):
-        """A PNG of the whole page."""
-        answer = self.command("Page.captureScreenshot", captureBeyondViewport=True)
-        file.write_bytes(base64.b64decode(answer["data"]))
+    def displayed(self, selector):
+        """Whether an element is shown; works without a script, too."""
+        return self.ask(f"element/{self.element(selector)}/displayed")
+
+    def size(self, width, height, dark=False, media="", scale=1):
+        """Show pages on a screen of this size, in light or dark, or as if printed."""
+        self.command("Emulation.setDeviceMetricsOverride", width=width, height=height,
+                     deviceScaleFactor=scale, mobile=width < 600)
+        features = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+        self.command("Emulation.setEmulatedMedia", media=media, features=features)
 
 
 @contextlib.contextmanager

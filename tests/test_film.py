@@ -1,172 +1,161 @@
-"""docs/forgetting.html: of the program as it is, right in its numbers, at work in a browser."""
-import base64
-import inspect
+"""docs/forgetting.html: right in its numbers, and at work in a browser."""
+import copy
+import io
+import json
 import re
 import time
+from types import SimpleNamespace
 
 import browser as chromium
 import numpy as np
 import pytest
+from PIL import Image
+from scipy.stats import norm
 
-import experiments
 import nlts
-from docs import film, phases
+from docs import film, toy
+from studies import picture
 
-VIEWS = [f"{kind}-{memory}" for kind in phases.CONTEXTS for memory in phases.MEMORY]
+PAGE = film.DOCS / "forgetting.html"
+SMALL = toy.Sizes(phases=3, L=20, hidden=6, P=10)
+LEFT, RIGHT = np.array([[-1.2, -0.4]]), np.array([[1.2, -0.4]])
 
 
 @pytest.fixture(scope="module")
 def text():
-    return film.PAGE.read_text(encoding="utf-8")
+    return PAGE.read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
-def numbers(text):
-    return film.stored(text)[0]
+def data():
+    return json.loads((film.DOCS / "film.json").read_text(encoding="utf-8"))
 
 
-# The page as a file -------------------------------------------------------------------------------
+# The toy ------------------------------------------------------------------------------------------
 
-def test_the_page_is_of_the_program_as_it_is(text):
-    numbers, program = film.stored(text)
-    advice = "docs/forgetting.html is of another program: python experiments.py film --out figures"
-    assert program == film.program(), advice
-    png = base64.b64decode(re.search(r'src="data:image/png;base64,([^"]*)"', text)[1])
-    assert film.render(numbers, png) == text, advice
-    assert png == film.STILL.read_bytes()
-    assert numbers["colors"] == film.colors()
+@pytest.mark.parametrize("name", ["no", "smallest", "carried"])
+@pytest.mark.parametrize("memory", [10, 30])
+def test_a_prior_and_the_tuples_since_are_the_agents_posterior(name, memory):
+    """Of all moves: an agent that is asked before and after each learning phase."""
+    replay = toy.replay("moving", memory, 1, SMALL, {"no": nlts.no_prior, name: toy.PRIORS[name]})
+    seen = {}
 
+    def prior(forgotten, *others):
+        seen.update(before=agent.arms[0], out=forgotten[0])
+        return toy.PRIORS[name](forgotten, *others)
 
-@pytest.mark.parametrize("old, new, same", [
-    ("lam: float = 0.25", "lam: float = 0.26", False), ("[2.23]", "[2.24]", True),
-    ("Eq. 5: the mu0", "Eq. 5, the mu0", True), ("rho / 2 * y @ y", "rho * y @ y", False)])
-def test_the_digest_sees_a_number_and_no_comment(old, new, same):
-    source = inspect.getsource(nlts)
-    assert old in source
-    assert (film.digest([source]) == film.digest([source.replace(old, new)])) == same
-
-
-@pytest.mark.parametrize("kind, memory, last", [("moving", 30, 3), ("one", 60, 2)])
-def test_numbers_and_maps_are_those_of_nlts(numbers, kind, memory, last):
-    contexts, frames = phases.replay(kind, memory, numbers["seed"], last)
-    view = numbers["views"][f"{kind}-{memory}"]
-    new = phases.written(contexts, frames, np.zeros((2, 4, phases.PHASES * phases.L)))
-    assert new["contexts"] == view["contexts"]
-    assert new["forgotten"] == view["forgotten"][:last] == [max(60 * k - memory, 0)
-                                                            for k in range(1, last + 1)]
-    for key in ("ratio", "away"):
-        np.testing.assert_allclose(np.array(new[key], float), np.array(view[key][:last], float),
-                                   atol=0.011)
-    shape = (-1, 4, phases.GRID ** 2)
-    np.testing.assert_allclose(phases.decoded(new["maps"], shape),
-                               phases.decoded(view["maps"], shape)[:last], atol=1.01 / 255)
-
-
-def test_a_log_ratio_by_hand():
-    """Without a prior, after two phases of which the second is in the buffer."""
-    contexts, frames = phases.replay("moving", 60, 0, 2)
-    rng = np.random.default_rng(0)
-    same = phases.stream("moving", rng)
-    rewards = np.sin(2 * same[:, 0]) + same[:, 1] + 0.1 * rng.standard_normal(len(same))
-    agent = nlts.NeuralLinearTS(phases.spread_network(1, rng), 1, 60, nlts.no_prior, seed=0, L=60,
-                                P=300, lr=1e-2)
-    for context, reward in zip(same[:120], rewards[:120], strict=True):
+    agent = nlts.NeuralLinearTS(copy.deepcopy(replay.networks[0]), 1, memory, prior, seed=1,
+                                **SMALL.settings)
+    for t, (context, reward) in enumerate(zip(replay.contexts, replay.rewards, strict=True), 1):
         agent.update(context, 0, reward)
-    E = nlts.last_layer_activations(agent.network, contexts[:120])
-
-    def s2(rows):
-        precision = 0.25 * np.eye(20) + rows.T @ rows
-        return np.diag(E[:60] @ np.linalg.inv(precision) @ E[:60].T)
-
-    expected = np.log(s2(E[60:]) / s2(E)).mean()
-    assert frames[1]["ratio"][0] == pytest.approx(expected, abs=1e-6)
-    assert frames[1]["ratio"][3] == 0
+        if t % SMALL.L == 0:
+            seen["back"] = agent.arms[0]
+            for move, arm in seen.items():
+                known = replay.posteriors(t // SMALL.L, move)[1][name]
+                np.testing.assert_allclose(known.precision, arm.precision, rtol=1e-7, atol=1e-9)
+                np.testing.assert_allclose(known.mu_hat, arm.mu_hat, rtol=1e-6, atol=1e-9)
+                np.testing.assert_allclose([known.a, known.b], [arm.a, arm.b], rtol=1e-8)
 
 
-def test_all_priors_train_the_same_network_and_a_run_of_the_bandit_is_like_the_mean(numbers):
-    regret = phases.play("one", 30, 0, phases.hills)
-    assert regret.shape == (4, 600) and (np.diff(regret, axis=1) >= 0).all()
-    assert (regret[:, 59] == regret[0, 59]).all()            # before the first phase all are alike
-    view = numbers["views"]["one-30"]
-    spread = np.sqrt(phases.RUNS) * np.array(view["error"])[:, -1]
-    assert (np.abs(regret[:, -1] - np.array(view["regret"])[:, -1]) < 6 * spread).all()
+def test_full_memory_and_a_ratio_by_hand():
+    replay = toy.replay("one", 10, 0, SMALL, {"no": nlts.no_prior})
+    network, known = replay.posteriors(2, "back")
+    E = nlts.last_layer_activations(network, replay.contexts[:40])
+
+    def s(rows):
+        return np.sqrt(np.diag(E[:30] @ np.linalg.inv(0.25 * np.eye(6) + rows.T @ rows) @ E[:30].T))
+
+    np.testing.assert_allclose(known["full"].precision, 0.25 * np.eye(6) + E.T @ E)
+    expected = np.exp(np.mean(np.log(s(E[30:]) / s(E))))     # 30 of 40 tuples are forgotten
+    ratios = replay.ratios(2, "back")
+    assert ratios["no"][0] == pytest.approx(expected) and ratios["full"] == pytest.approx([1, 1])
+    assert toy.replay("one", 90, 0, SMALL, {"no": nlts.no_prior}).ratios(1, "out")["no"][0] is None
 
 
-def test_the_table_has_what_the_view_shows_and_other_rewards_beside_it(text, numbers):
-    """A run with waves, of a seed that the table has, is like the mean of its row."""
-    for kind, name in phases.CONTEXTS.items():
-        view = numbers["views"][f"{kind}-{phases.MEMORY[0]}"]
-        last = [[mean[-1], error[-1]]
-                for mean, error in zip(view["regret"], view["error"], strict=True)]
-        assert numbers["rewards"][f"hills, {name}"] == last
-    for row in numbers["rewards"].values():
-        assert all(f"<td>{mean} ± {error}</td>" in text for mean, error in row)
-    mean, error = np.transpose(numbers["rewards"]["waves, one distribution"])
-    regret = phases.play("one", phases.MEMORY[0], numbers["seed"], phases.waves)[:, -1]
-    assert (np.abs(regret - mean) < 6 * np.sqrt(phases.RUNS) * error).all()
+# The file -----------------------------------------------------------------------------------------
+
+def test_the_page_is_of_its_numbers(text, data):
+    built, there = (re.sub(r"data:image[^\"]*", "", page) for page in (film.page(data), text))
+    assert built == there, "python experiments.py film --out docs"
 
 
-@pytest.mark.parametrize("ratio, said", [(1, "1.0"), (12.4, "12"), (0.7, "0.7"), (0.1, "1/10"),
-                                         (274, "270"), (9.96, "10"), (1 / 2.44, "1/2.4")])
-def test_a_ratio_is_said_to_two_digits(ratio, said):
-    assert film.share(np.log(ratio)) == said
+@pytest.mark.parametrize("kind", film.KINDS)
+def test_the_numbers_are_of_the_program_as_it_is(data, kind):
+    priors = {name: toy.PRIORS[name] for name in ("no", "carried")}
+    replay = toy.replay(kind, 30, data["seed"], toy.Sizes(), priors)
+    view, stops = data["views"][f"{kind}-30"], [(5, "carry"), (10, "back")]
+    for phase, move in stops:
+        ratios = replay.ratios(phase, move)
+        for name in priors:
+            stored = view["ratio"][4 * (phase - 1) + toy.MOVES.index(move)][name]
+            np.testing.assert_allclose(stored, ratios[name], rtol=0.01)
 
 
-def value(said):
-    """What '12' or '1/12' is."""
-    over, _, under = said.partition("/")
-    return float(over) / float(under or 1)
+def test_measured_reported_and_written_on_small_sizes():
+    sizes = toy.Sizes(phases=2, L=40, hidden=8, P=20)
+    data = film.measure(SimpleNamespace(seed=0, runs=1), sizes)
+    assert film.report(data).count("\n") == 6 * len(toy.PANELS) + 1
+    original = toy.replay("moving", 60, 0, sizes)
+    files = film.files(data)
+    again = film.replayed(json.loads(files["film.json"]), "moving", 60)
+    for move in toy.MOVES:                                   # what was encoded comes back
+        network, known = original.posteriors(2, move)
+        for name, arm in again.posteriors(2, move)[1].items():
+            np.testing.assert_allclose(toy.deviation(arm, network, LEFT),
+                                       toy.deviation(known[name], network, LEFT), rtol=1e-6)
+    assert files["forgetting.html"].count("<canvas") == 4
+    assert Image.open(io.BytesIO(files["film.gif"])).n_frames == 4
 
 
-def check_ratio(said, verdict, log_ratio):
-    assert value(said) == pytest.approx(np.exp(log_ratio), rel=0.06)
-    near = abs(log_ratio) < np.log(1.5)
-    assert verdict == ("nearly right" if near else ["too certain", "too uncertain"][log_ratio > 0])
+def test_the_story_is_short_and_true(data):
+    told = [line for story in film.STORY.values() for line in story.values()]
+    assert all(line.startswith("The arm") for line in told)
+    assert max(len(line.split()) for line in (*told, *film.MOVE_WORDS.values())) <= 15
+    for kind, phase, place in (("moving", 3, LEFT), ("moving", 6, LEFT), ("moving", 9, RIGHT)):
+        for memory in film.MEMORY:                           # forgotten there without a prior
+            network, known = film.replayed(data, kind, memory).posteriors(phase, "back")
+            assert toy.ratio(known["no"], known["full"], network, place) > 3
+    for memory in film.MEMORY:
+        replay = film.replayed(data, "one", memory)
+        s = {phase: {name: toy.deviation(arm, known[0], replay.contexts).mean()
+                     for name, arm in known[1].items()}
+             for phase in (3, 6, 10) for known in [replay.posteriors(phase, "back")]}
+        assert s[10]["no"] > 0.9 * s[3]["no"]                # its buffer, and no more
+        assert s[10]["carried"] < s[6]["carried"] and s[10]["printed"] < s[6]["printed"]
+        gone, away = data["views"][f"one-{memory}"]["ratio"][-1]["printed"]
+        assert away < gone < 1
 
 
-@pytest.mark.parametrize("name", VIEWS)
-def test_every_sentence_is_true(numbers, name):
-    view = numbers["views"][name]
-    for k, sentence in enumerate(view["sentence"]):
-        first, last = sentence.split("; away from all tuples, ")
-        away, ratio = view["away"][k][:3], view["ratio"][k][:3]
-        panel, said, verdict = re.fullmatch(
-            r"(.*) is the furthest off, at (\S+) .*\((.*)\)\.", last).groups()
-        furthest = int(np.argmax(np.abs(away)))
-        assert panel == phases.PANELS[furthest]
-        check_ratio(said, verdict, away[furthest])
-        if view["forgotten"][k] == 0:
-            assert first == "Nothing is forgotten yet"
-            continue
-        look, change = first.split(": its s² ")
-        panel, count = re.fullmatch(r"Look at (.*) on the (\d+) forgotten tuples", look).groups()
-        change, said, verdict = re.fullmatch(r"(.*) (\S+) (?:of|times) .*\((.*)\)", change).groups()
-        row = phases.PANELS.index(panel)
-        assert int(count) == view["forgotten"][k]
-        check_ratio(said, verdict, ratio[row])
-        before = view["ratio"][k - 1] if k and view["forgotten"][k - 1] else [0.0] * 4
-        changes = np.abs(np.array(ratio) - before[:3])
-        assert changes[row] == changes.max()
-        if change != "is":
-            direction, old = re.fullmatch(r"(rose|fell) from (\S+) to", change).groups()
-            assert value(old) == pytest.approx(np.exp(before[row]), rel=0.06)
-            assert (direction == "rose") == (ratio[row] > before[row])
-
-
-def test_the_page_is_one_small_file_that_loads_nothing(text):
-    assert len(text.encode()) <= 800_000 and film.STILL.stat().st_size <= 200_000
+def test_the_page_is_one_file_that_loads_nothing(text):
+    assert len(text.encode()) < 1_200_000 and (film.DOCS / "film.gif").stat().st_size < 1_500_000
     assert "@import" not in text and "url(" not in text and "<link" not in text
     assert all(source.startswith("data:image/png;") for source in re.findall(r'src="([^"]*)', text))
-    script = (film.DOCS / "film.js").read_text(encoding="utf-8")
-    assert script.count("\n") <= 200 and not re.search(r"fetch\(|XMLHttp|import\b", script)
+
+
+# README's picture ---------------------------------------------------------------------------------
+
+def test_claims_of_the_picture_are_counted_and_its_maps_share_a_scale():
+    data = picture.measure(SimpleNamespace(seed=0, runs=1), toy.Sizes(phases=1, L=150, P=20))
+    for name, row in data["shown"].items():
+        contexts, maps = np.array(row["contexts"]), row["maps"]
+        gone, kept = contexts[:-picture.KEPT], contexts[-picture.KEPT:]
+        assert (np.linalg.norm(gone.mean(0) - kept.mean(0)) > 0.8) == (name == "contexts moved on")
+        assert np.mean(maps["no"]) > np.mean(maps["full"]) and len(maps) == 5
+    for row in data["ratios"].values():                      # planted: everybody is twice as unsure
+        row.append({panel: [2.0, 2.0] for panel in picture.PRIORS})
+    told = " ".join(picture.report(data).split())
+    assert told.count("of 2 seeds") == 2 * len(picture.CLAIMS) + 1
+    assert "no prior is less certain where tuples were forgotten 2 of 2 seeds" in told
+    assert "within a factor of 1.5 away from tuples 1 of 2 seeds" in told
+    axes = picture.plot(data)[""].axes[:10]
+    norms = [axis.collections[0].norm for axis in axes]
+    assert len({(norm.vmin, norm.vmax) for norm in norms}) == 1
 
 
 # The page in a browser ----------------------------------------------------------------------------
 
 @pytest.fixture(scope="module")
 def window(tmp_path_factory):
-    if chromium.missing():
-        pytest.skip(f"{chromium.missing()} is not installed")
     with chromium.browser(tmp_path_factory.mktemp("profile")) as window:
         yield window
 
@@ -174,170 +163,175 @@ def window(tmp_path_factory):
 @pytest.fixture
 def page(window):
     """Open the page with a query; at the end the console must be empty."""
-    def load(query="", width=1280, **looks):
-        window.size(width, 900, **looks)
-        window.get(film.PAGE.as_uri() + query)
+    def load(query="", width=1280, height=900, **looks):
+        window.size(width, height, **looks)
+        window.get(PAGE.as_uri() + query)
         return window
 
     yield load
     assert window.console() == []
 
 
-def read(window, *names):
-    """Texts of elements, by id."""
-    return [window.run("return document.getElementById(arguments[0]).textContent", name)
-            for name in names]
+def read(window, name):
+    return window.run("return document.getElementById(arguments[0]).textContent", name)
 
 
 def maps(window):
-    return [window.run(f"return document.getElementById('map-{panel}').toDataURL()")
-            for panel in range(4)]
+    return window.run("return [...document.querySelectorAll('canvas')].map(c => c.toDataURL())")
 
 
-def phase(window):
-    return int(window.run("return document.getElementById('phase').value"))
+def place(window):
+    """Phase and move."""
+    return window.run("return [Number(document.getElementById('phase').value), "
+                      "document.querySelector('input[name=move]:checked').value]")
 
 
-def check(window, numbers, name, k):
-    """What the page shows is what was computed for phase k."""
-    view = numbers["views"][name]
-    assert read(window, "sentence") == [view["sentence"][k - 1]]
-    assert int(window.run("return document.getElementById('phase').value")) == k
-    for panel in range(4):
-        ratio, away, forgotten, regret = read(window, f"ratio-{panel}", f"away-{panel}",
-                                              f"forgotten-{panel}", f"regret-{panel}")
-        for shown, known in ((ratio, view["ratio"]), (away, view["away"])):
-            if known[k - 1][panel] is None:
-                assert shown == "none yet"
-            else:
-                assert float(shown.replace("−", "-")) == known[k - 1][panel]
-        assert int(forgotten) == (view["forgotten"][k - 1] if panel < 3 else 0)
-        mean, error = regret.split(" ± ")
-        at = k * phases.L // phases.EVERY - 1
-        assert (float(mean), float(error)) == (view["regret"][panel][at], view["error"][panel][at])
+@pytest.mark.slow
+def test_the_first_view_shows_forgetting_at_the_screens_pixel_ratio(page, data):
+    window = page(scale=2)
+    wide = window.run("const map = document.getElementById('map-0'); "
+                      "return map.width / map.clientWidth")
+    assert wide == pytest.approx(2, abs=0.01)
+    assert place(window) == [5, "back"] and len(set(maps(window))) == 4
+    assert read(window, "story") == film.STORY["moving"][3]
+    gone = data["views"]["moving-30"]["ratio"][19]["no"][0]
+    assert read(window, "gone-0") == film.times(gone) and gone > 10
+    assert float(read(window, "played-3").rstrip(" %")) < 5 < float(read(window, "played-0")[:-2])
 
 
-def test_it_opens_at_the_first_phase_and_the_slider_changes_panels_and_numbers(page, numbers):
-    window = page()
-    check(window, numbers, "one-60", 1)
-    first = maps(window)
-    assert first[0] == first[3] and first[1] != first[3]     # nothing is forgotten yet
-    window.run("const slider = document.getElementById('phase'); slider.value = 6;"
-               "slider.dispatchEvent(new Event('input', {bubbles: true}))")
-    check(window, numbers, "one-60", 6)
-    later = maps(window)
-    assert all(before != after for before, after in zip(first, later, strict=True))
-    assert len(set(later)) == 4
+@pytest.mark.slow
+@pytest.mark.parametrize("move", toy.MOVES)
+@pytest.mark.parametrize("view", ["moving-30", "one-60"])
+def test_the_numbers_at_the_cross_are_numpys(page, data, view, move):
+    """s(b) within 1 %, and the share of samples above the safe arm's reward."""
+    kind, memory = view.split("-")
+    network, known = film.replayed(data, kind, int(memory)).posteriors(4, move)
+    nu = data["views"][view]["nu"][12 + toy.MOVES.index(move)]
+    for x, y in ((-1.2, -0.4), (0.35, 1.6), (1.9, -1.9)):
+        for paper in ("printed", "smallest"):
+            window = page(f"?contexts={kind}&memory={memory}&phase=4&move={move}&at={x},{y}"
+                          f"&paper={paper}")
+            phi = nlts.last_layer_activations(network, np.array([[x, y]]))
+            for panel, name in enumerate(["no", paper, "carried", "full"]):
+                s = np.sqrt(known[name].s2(phi)[0])
+                assert float(read(window, f"s-{panel}").split()[0]) == pytest.approx(s, rel=0.01)
+                share = norm.cdf((phi @ known[name].mu_hat)[0] / (s * nu[name]))
+                shown = float(read(window, f"played-{panel}").rstrip(" %"))
+                assert shown == pytest.approx(100 * share, abs=0.6)
 
 
-def test_the_numbers_in_the_browser_are_those_of_nlts(page):
-    window = page("?phase=2&contexts=moving&memory=30")
-    frame = phases.replay("moving", 30, 0, 2)[1][1]
-    shown = read(window, *[f"ratio-{panel}" for panel in range(4)])
-    np.testing.assert_allclose([float(x.replace("−", "-")) for x in shown], frame["ratio"],
-                               atol=0.0051)
+@pytest.mark.slow
+def test_keys_pass_through_the_three_moves_and_the_address_follows(page):
+    window = page("?phase=4&move=before")
+    pictures = [maps(window)]
+    for move in ("out", "carry", "back"):
+        window.press("right")
+        assert place(window) == [4, move]
+        pictures.append(maps(window))
+        assert pictures[-1][0] != pictures[-2][0]            # each move changes the map
+    window.press("right")
+    assert place(window) == [5, "before"]
+    window.press("home", "left")
+    assert place(window) == [1, "before"]
+    window.press("end", "right")
+    assert place(window) == [10, "back"]
+    for choice in ("input[value=one]", "input[value='120']", "input[value=smallest]", "#tuples"):
+        window.click(choice)
+    time.sleep(0.5)
+    address, shown = window.run("return location.href"), maps(window)
+    for part in ("contexts=one", "memory=120", "paper=smallest", "phase=10", "tuples=0"):
+        assert part in address
+    window.get(address)
+    assert maps(window) == shown and place(window) == [10, "back"]
 
 
-@pytest.mark.parametrize("query, name, k", [
-    ("?phase=5&contexts=moving&memory=30", "moving-30", 5), ("?phase=99", "one-60", 10),
-    ("?memory=120&phase=0", "one-120", 1), ("?phase=x&contexts=%22%5D&memory=31", "one-60", 1)])
-def test_a_link_opens_a_view(page, numbers, query, name, k):
-    check(page(query), numbers, name, k)
+@pytest.mark.slow
+def test_play_steps_and_ends_and_the_regret_grows(page):
+    def points():
+        return window.run("return document.querySelector('#regret .line-0').points.length")
 
-
-def test_choices_of_contexts_and_memory(page, numbers):
-    window = page("?phase=4")
-    window.click("input[value=moving]")
-    check(window, numbers, "moving-60", 4)
-    window.click("input[value='120']")
-    check(window, numbers, "moving-120", 4)
-    window.press("right")                                    # a pointer leaves the keys to the film
-    check(window, numbers, "moving-120", 5)
-    link = window.run("return document.getElementById('link').href")
-    window.get(link)
-    check(window, numbers, "moving-120", 5)
-    before = maps(window)
-    window.click("#tuples")
-    assert maps(window)[0] != before[0]
-
-
-def test_the_keyboard(page, numbers):
-    window = page("?memory=30")
-    for keys, k in ((["right", "right"], 3), (["left"], 2), (["end"], 10), (["right"], 10),
-                    (["home"], 1), (["left"], 1)):
-        window.press(*keys)
-        check(window, numbers, "one-30", k)
-    window.press("tab", "tab", "right")                      # the slider has the focus
-    check(window, numbers, "one-30", 2)
-
-
-def test_space_and_the_button_play_and_pause(page):
-    window = page("?phase=9")
+    window = page("?phase=10&move=carry")
+    last = points()
     window.press("space")
-    assert phase(window) == 10
-    window.press("space", "space")                           # it ended, and starts again
-    assert phase(window) in (1, 2)
-    window.run("document.getElementById('play').click()")
-    window.run("document.getElementById('play').click()")
-    end = time.time() + 20
-    start = phase(window)
-    while phase(window) == start and time.time() < end:
-        time.sleep(0.1)
-    assert phase(window) == start + 1
+    assert place(window) == [10, "back"] and read(window, "play") == "❚❚ Pause"
+    window.press("space", "space")                           # it starts again
+    assert place(window) == [1, "before"] and points() == last // 10 + 1
+    time.sleep(4.3)
+    assert place(window) == [1, "out"]
     window.press("space")
+    assert read(window, "play") == "▶ Play"
 
 
-def test_with_less_motion_a_phase_stays_longer(page):
-    window = page(motion=False)
-    window.press("space")
-    start = phase(window)
-    time.sleep(2)
-    assert phase(window) == start
-    window.press("space")
+@pytest.mark.slow
+def test_the_keyboard_alone_reaches_everything(page):
+    window = page("?at=0,0")
+    reached = set()
+    for _ in range(20):
+        window.press("tab")
+        reached.add(window.run("const e = document.activeElement; return e.id || e.name || e.href"))
+    assert {"play", "phase", "move", "contexts", "memory", "paper", "tuples", "link", "map-0",
+            "map-3"} <= reached
+    window.run("document.getElementById('map-2').focus()")
+    window.press("right", "right")
+    assert read(window, "cross").startswith("At the cross, b = (0.2, 0.0)")
+    assert place(window) == [5, "back"]
 
 
-@pytest.mark.parametrize("width, dark", [(1280, False), (1280, True), (420, False), (420, True)])
-def test_it_fits_phones_and_dark_screens(page, width, dark):
-    window = page("?phase=5", width, dark=dark)
+@pytest.mark.slow
+@pytest.mark.parametrize("query", ["?slide=1", "?slide=1&phase=10&contexts=one&memory=120"])
+def test_a_slide_fits_a_projector(page, query):
+    window = page(query, 1280, 720)
+    sizes = window.run("const e = document.documentElement; return [e.scrollWidth, e.scrollHeight]")
+    assert sizes == [1280, 720]
+    bottoms = window.run("return ['regret', 'play', 'map-3'].map("
+                         "id => document.getElementById(id).getBoundingClientRect().bottom)")
+    assert max(bottoms) <= 720 and read(window, "one-0").startswith("×")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width, dark", [(1280, False), (1280, True), (1000, False), (400, True)])
+def test_it_fits_and_can_be_read(page, width, dark):
+    window = page("", width, dark=dark)
     assert window.run("return document.documentElement.scrollWidth") <= width
-    color = window.run("return getComputedStyle(document.body).backgroundColor")
-    assert (int(re.search(r"\d+", color)[0]) < 128) == dark
+    assert window.contrast() >= 4.5
+    if width == 400:
+        heights = window.run("return [...document.querySelectorAll('#play, #phase, label')].map("
+                             "target => target.offsetHeight)")
+        assert min(filter(None, heights)) >= 44
+        bar = "document.getElementById('bar').getBoundingClientRect()"
+        assert window.run(f"return {bar}.bottom") == 900
 
 
-def test_what_a_screen_reader_finds(page):
-    window = page("?phase=3&contexts=moving")
-    unnamed = window.run("return [...document.querySelectorAll('input, button')].filter("
-                         "part => !part.labels?.length && !part.textContent.trim()).length")
-    assert unnamed == 0
-    labels = window.run("return [...document.querySelectorAll('canvas')].map("
-                        "canvas => canvas.getAttribute('aria-label'))")
-    assert all(name in label for name, label in zip(phases.PANELS, labels, strict=True))
-    assert window.run("return document.getElementById('sentence').ariaLive") == "polite"
+def test_lines_stand_out_in_both_themes(text):
+    """At least 3 : 1 between lines or edges and the page."""
+    def light(color):
+        rgb = np.array([int(color[k:k + 2], 16) for k in (0, 2, 4)]) / 255
+        linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+        return linear @ [0.2126, 0.7152, 0.0722]
+
+    for theme in re.findall(r":root {(.*?)}", text, re.DOTALL)[:2]:
+        color = dict(re.findall(r"--(\w+): #(\w{6})", theme))
+        for name in ("edge", "accent", "p0", "p1", "p2", "p3"):
+            low, high = sorted([light(color[name]), light(color["bg"])])
+            assert (high + 0.05) / (low + 0.05) >= 3, name
 
 
-def test_without_a_script_the_last_phase_is_a_picture(page, window):
+@pytest.mark.slow
+def test_printed_the_maps_stand_in_a_row(page):
+    window = page()
+    window.size(794, 1123, media="print")                    # A4
+    boxes = window.run("return [...document.querySelectorAll('canvas')].map("
+                       "canvas => canvas.getBoundingClientRect())")
+    assert len({box["top"] for box in boxes}) == 1 and boxes[-1]["right"] <= 794
+    assert window.run("return document.documentElement.scrollWidth") <= 794
+
+
+@pytest.mark.slow
+def test_without_a_script_there_is_a_picture(window):
     window.command("Emulation.setScriptExecutionDisabled", value=True)
     try:
-        window.get(film.PAGE.as_uri())
-        element = window.ask("element", {"using": "css selector", "value": "noscript img"})
-        identifier = next(iter(element.values()))
-        assert window.ask(f"element/{identifier}/rect")["width"] > 1000
-        assert not window.ask(f"element/{hidden(window)}/displayed")
+        window.size(1280, 900)
+        window.get(PAGE.as_uri())
+        assert window.displayed("noscript img") and not window.displayed("#film")
     finally:
         window.command("Emulation.setScriptExecutionDisabled", value=False)
-
-
-def hidden(window):
-    """The part of the page that needs a script."""
-    element = window.ask("element", {"using": "css selector", "value": "#film"})
-    return next(iter(element.values()))
-
-
-def test_the_command_writes_page_and_picture_into_a_folder_of_ones_own(tmp_path, capsys):
-    """Numbers that the program computed before are taken from the page that is there."""
-    (tmp_path / film.PAGE.name).write_bytes(film.PAGE.read_bytes())
-    experiments.main(["film", "--out", str(tmp_path)])
-    written = (tmp_path / film.PAGE.name).read_text(encoding="utf-8")
-    assert film.stored(written) == film.stored(film.PAGE.read_text(encoding="utf-8"))
-    assert (tmp_path / film.STILL.name).read_bytes().startswith(b"\x89PNG")
-    assert "kB" in capsys.readouterr().out
