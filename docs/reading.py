@@ -225,9 +225,22 @@ def build():
     return page, formulas
 
 
+def figure1(page):
+    """The page's drawing of Figure 1 as a picture of its own, for README.md: light, no links."""
+    drawing = re.search('<svg class="figure1".*?</svg>', page, re.DOTALL)[0]
+    light = dict(reversed(re.findall(r"--(\w+): (#\w+)", page)))       # they come before the dark
+    rules = "".join(re.findall(r"^(?:\.figure1|\.kept).*\n", page, re.MULTILINE))
+    rules = re.sub(r"var\(--(\w+)\)", lambda name: light[name[1]], rules)
+    style = f"<style>\n{rules}.figure1 {{ background: white }}\n</style>\n<text"
+    drawing = re.sub("</?a[^>]*>", "", drawing).replace("<text", style, 1)
+    size = 'xmlns="http://www.w3.org/2000/svg" width="1080" height="300"'
+    return drawing.replace("<svg ", f"<svg {size} ", 1) + "\n"
+
+
 if __name__ == "__main__":
     page, formulas = build()
     PAGE.write_text(page, encoding="utf-8")
+    (DOCS / "figure1.svg").write_text(figure1(page), encoding="utf-8")
     CACHE.write_text(json.dumps(formulas, ensure_ascii=False, indent=0) + "\n",
                      encoding="utf-8")
     print(f"{PAGE.relative_to(HERE)}: {len(page.encode()) / 1000:.0f} kB")
