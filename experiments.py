@@ -7,17 +7,22 @@ has changed. As in: python experiments.py table --datasets statlog,adult --runs 
 import importlib
 import os
 import sys
+import tomllib
 from dataclasses import replace
+from pathlib import Path
 
 from lab import kernels  # noqa: F401, before NumPy: the same kernels everywhere
 from lab.options import Command, parse
 from lab.paper import ALGORITHMS as PAPERS
 from lab.paper import TABLE, WHEEL
 
+SOURCES = Path(__file__).resolve().parent / "data/sources.toml"
 SETS = tuple(TABLE)
 WHEELS = tuple(WHEEL)
 EVERYBODY = (*PAPERS, "carried", "greedy", "greedy-full", "perfect-prior")
-CHOICES = {"algorithms": (*EVERYBODY, "printed")}
+CHOICES = {"algorithms": (*EVERYBODY, "printed"),
+           "datasets": tuple(name for name in tomllib.loads(SOURCES.read_text(encoding="utf-8"))
+                             if name != "amazon")}    # texts have a command of their own
 OWN = {"prior": None, "noise": None}
 
 COMMANDS = {

@@ -1,9 +1,11 @@
 """The same rounding on every x86-64 machine with AVX2: imported before NumPy and torch.
 
 Libraries of linear algebra choose their kernels by processor, and kernels round differently: in a
-bandit one flipped choice changes all that follow. What the user has set stays.
+bandit one flipped choice changes all that follow. What the user has set stays. Once NumPy has been
+imported nothing is set: it would be too late, and results record what was set.
 """
 import os
+import sys
 from pathlib import Path
 
 PINNED = {"OPENBLAS_CORETYPE": "Haswell",             # NumPy's linear algebra
@@ -15,7 +17,7 @@ PINNED = {"OPENBLAS_CORETYPE": "Haswell",             # NumPy's linear algebra
 def pin():
     """One thread per process, and the kernels of AVX2 where the processor has it."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    if "avx2" in processor("flags").split():
+    if "numpy" not in sys.modules and "avx2" in processor("flags").split():
         for name, value in PINNED.items():
             os.environ.setdefault(name, value)
 

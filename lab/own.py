@@ -2,6 +2,7 @@
 import importlib
 import inspect
 import sys
+from pathlib import Path
 
 from lab.recipes import RECIPES, limited, with_arguments
 
@@ -43,10 +44,13 @@ def required(function):
 def load(path):
     """The module in a file; worker processes find it by its name, as this one does."""
     path = path.resolve()
-    sys.path.insert(0, str(path.parent))
-    if path.stem in sys.modules and sys.modules[path.stem].__file__ != str(path):
+    if path.suffix != ".py" or not path.stem.isidentifier():
+        sys.exit(f"{path}: expected a name such as my_prior.py")
+    sys.path.append(str(path.parent))                 # last: nlts.py beside it is not imported
+    module = importlib.import_module(path.stem)       # an error in it names file and line
+    if Path(getattr(module, "__file__", "")).resolve() != path:
         sys.exit(f"{path}: expected another name, {path.stem} is a module already")
-    return importlib.import_module(path.stem)         # an error in it names file and line
+    return module
 
 
 def free(name, found, path):

@@ -41,4 +41,5 @@ def with_arguments(recipe, **arguments):
 
 def at_equal_settings(recipe):
     """The recipe with the settings of `equal`: everybody learns as often, and has pooled noise."""
-    return with_arguments(with_settings(recipe, **EQUAL), noise=nlts_beyond.pooled_noise)
+    noise = recipe.arguments.get("noise", nlts_beyond.pooled_noise)      # or one of your own
+    return with_arguments(with_settings(recipe, **EQUAL), noise=noise)

@@ -5,6 +5,7 @@ A result names its task and its key (lab/keys.py). Results of older code stay on
 """
 import fcntl
 import json
+import math
 import multiprocessing
 import os
 import platform
@@ -175,9 +176,13 @@ def read(path):
     whole = path.read_bytes().rpartition(b"\n")[0]
     for number, line in enumerate(whole.splitlines(), 1):
         try:
-            results.append(json.loads(line))
-        except json.JSONDecodeError:
+            result = json.loads(line)
+            damaged = not {"key", "task"} <= set(result)
+        except (ValueError, TypeError):
+            damaged = True
+        if damaged:
             sys.exit(f"{path}, line {number}: damaged; delete the line, and its run is played anew")
+        results.append(result)
     return results
 
 
@@ -218,7 +223,10 @@ def verify(options, path, wanted):
     over; else the file stays as it is, and the command ends."""
     on_file = {result["task"]: result for result in read(path)}          # the last one holds
     there = {key: task for key, task in wanted.items() if keys.task_id(task) in on_file}
-    sample = sample_of(playable(there))
+    older = {key: task for key, task in there.items()
+             if on_file[keys.task_id(task)]["key"] != key}
+    verified = playable(older or there)
+    sample = sample_of(verified)
     if not sample:
         sys.exit(f"--verify: {path} has no runs of this command")
     differing = []
@@ -234,7 +242,7 @@ def verify(options, path, wanted):
             differing += [words] if names else []
     if differing:
         sys.exit(f"--verify: {len(differing)} of {len(sample)} runs differ, {path} stays as it is")
-    new = {keys.task_id(task): key for key, task in there.items()}
+    new = {keys.task_id(task): key for key, task in verified.items()}
     rewrite(path, lambda result: taken_over(result, new, on_file))
 
 
@@ -251,7 +259,7 @@ def taken_over(result, new, on_file):
 def sample_of(tasks):
     """Some of the tasks, others each time, over all data sets and algorithms."""
     order = random.sample(list(tasks.items()), len(tasks))
-    enough = max(VERIFIED[0], round(VERIFIED[1] * len(tasks)))
+    enough = max(VERIFIED[0], math.ceil(VERIFIED[1] * len(tasks)))
     sample, seen = {}, set()
     for key, task in order:
         fresh = {task.dataset, (task.algorithm, task.variant)} - seen
