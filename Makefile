@@ -3,14 +3,18 @@ PYTHON ?= python3
 BIN := .venv/bin
 NEWER := sys.exit(sys.version_info < (3, 11) and "nlts needs Python 3.11 or newer: make PYTHON=python3.11")
 
-.PHONY: forgetting test reading clean
+.PHONY: forgetting test test-slow reading clean
 
 forgetting: .venv/installed
 	$(BIN)/python experiments.py forgetting
 
 test: .venv/installed-for-tests
 	$(BIN)/ruff check
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest -m "not slow" --numprocesses 2 --dist worksteal
+
+# what needs a browser, bubblewrap, a cluster or minutes
+test-slow: .venv/installed-for-tests
+	$(BIN)/python -m pytest -m slow --numprocesses 2 --dist worksteal
 
 # docs/reading.html, the paper and the code on one page
 reading: .venv/installed

@@ -8,6 +8,7 @@ import json
 import math
 import multiprocessing
 import os
+import pickle
 import platform
 import random
 import sys
@@ -142,15 +143,30 @@ def stop_with(parent):
     threading.Thread(target=watch, daemon=True).start()
 
 
+class OnWorkers:
+    """Runs travel to a cluster's workers as bytes: its scheduler need not know our modules."""
+
+    def __init__(self, pool):
+        self.pool = pool
+
+    def submit(self, *call):
+        """The future of function(*arguments)."""
+        def called(data):                             # inside another function: sent as it is
+            function, *arguments = pickle.loads(data)
+            return function(*arguments)
+
+        return self.pool.submit(called, pickle.dumps(call))
+
+
 @contextmanager
 def executor(options):
     """Where runs are played: processes on this machine, or with --dask a cluster's workers."""
     if options.dask:
         from distributed import Client
         with Client(options.dask, timeout="20s") as client:
-            folders = list(sys.path)                  # where the workers find the same files
+            folders = [os.path.abspath(folder) for folder in sys.path]
             client.register_worker_callbacks(lambda: sys.path.extend(folders))
-            yield client.get_executor()
+            yield OnWorkers(client.get_executor())
     else:
         spawn = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(options.jobs, spawn, stop_with, (os.getpid(),)) as pool:
@@ -196,7 +212,8 @@ def append(path, result):
     with locked(path), open(path, "a+b") as file:
         file.seek(0)
         data = file.read()
-        file.truncate(data.rfind(b"\n") + 1)          # what a killed command left unfinished
+        data = data[:data.rfind(b"\n") + 1]           # without what a killed command left unfinished
+        file.truncate(len(data))
         if f'"key":"{result["key"]}"'.encode() not in data:
             file.write(as_line(result).encode())
             file.flush()
@@ -237,7 +254,8 @@ def verify(options, path, wanted):
             before = on_file[again["task"]]
             names = [name for name in {**before, **again} if name not in NOT_COMPARED
                      and before.get(name) != again.get(name)]
-            words = f"{task.dataset}, {task.algorithm} {task.variant}, run {task.run}"
+            parts = task.dataset, task.algorithm, task.variant, f"run {task.run}"
+            words = ", ".join(filter(None, parts))
             print(f"{words}: {'differs in ' + ', '.join(names) if names else 'the same'}")
             differing += [words] if names else []
     if differing:
