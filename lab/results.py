@@ -212,7 +212,7 @@ def append(path, result):
     with locked(path), open(path, "a+b") as file:
         file.seek(0)
         data = file.read()
-        data = data[:data.rfind(b"\n") + 1]           # without what a killed command left unfinished
+        data = data[:data.rfind(b"\n") + 1]           # a killed command left the rest
         file.truncate(len(data))
         if f'"key":"{result["key"]}"'.encode() not in data:
             file.write(as_line(result).encode())
