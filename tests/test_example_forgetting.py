@@ -1,0 +1,52 @@
+"""examples/forgetting.py, at toy size."""
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib import pyplot
+
+PATH = Path(__file__).resolve().parent.parent / "examples" / "forgetting.py"
+
+
+@pytest.fixture
+def example():
+    spec = importlib.util.spec_from_file_location("forgetting_example", PATH)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    yield module
+    pyplot.close("all")
+
+
+def test_the_regret_around_a_retraining_is_counted_by_hand(example):
+    regret = np.zeros((2, 1600))
+    regret[:, 780:800] = 1                            # the last 20 steps before step 800
+    regret[0, 1200:1220] = 1                          # in one run, the first 20 after step 1200
+    regret[:, 400:420] = 1                            # the first retraining does not count
+    before, after = example.around(regret)
+    np.testing.assert_allclose(before, [0, 0, 0, 0, 100 / 2])
+    np.testing.assert_allclose(after, [100 / 4, 0, 0, 0, 0])
+
+
+def test_table_and_picture_show_the_regrets_of_four_agents(example, tmp_path, capsys):
+    path = tmp_path / "picture.png"
+    regrets = example.main(["--runs", "1", "--steps", "900", "--out", str(path)])
+    assert list(regrets) == ["full memory", "the paper's", "no prior", "carried"]
+    assert path.read_bytes().startswith(b"\x89PNG")
+    printed = capsys.readouterr().out
+    lines = pyplot.gcf().axes[0].lines
+    for k, (name, regret) in enumerate(regrets.items()):
+        total = regret.sum()
+        assert 0 < total < 450 and set(np.unique(regret)) == {0, 1}
+        assert f"run 1 of 1, {name}: regret {total:.0f}" in printed
+        before, after = example.around(regret)
+        assert f"{name:12} {total:7.0f} {before.mean():7.1f} {after.mean():7.1f}" in printed
+        np.testing.assert_array_equal(lines[2 * k].get_ydata(), before)
+        np.testing.assert_array_equal(lines[2 * k + 1].get_ydata(), after)
+        assert lines[2 * k + 1].get_label() == name
+
+
+def test_too_few_steps_are_refused(example, capsys):
+    with pytest.raises(SystemExit):
+        example.main(["--steps", "899"])
+    assert "--steps 900 or more" in capsys.readouterr().err
