@@ -1,6 +1,7 @@
 """What a command reports: tables of text, one look for all pictures, and their files."""
 import functools
 import os
+import textwrap
 import zlib
 
 import numpy as np
@@ -32,6 +33,8 @@ STYLE = {  # everywhere the same; at least 3 : 1 on white, told apart by dashes 
     "greedy-full": {"color": "#5E5300", "linestyle": (0, (3, 3)), "marker": ">"},
     "perfect-prior": {"color": "#00795A", "linestyle": (0, (3, 1, 1, 1)), "marker": "*"},
 }
+WIDTH = 120                                           # of a table, in characters
+VERDICTS = {1: "holds", 0: "unclear", -1: "does not hold"}
 OWN = ["#7A3E9D", "#A31621", "#3B6E22", "#1F6F78", "#8A5A00", "#5B5BD6"]     # of your own
 
 
@@ -44,6 +47,16 @@ def style(name):
     """An algorithm's color, dashes and marker; those of your own have a color by their name."""
     own = OWN[zlib.crc32(name.encode()) % len(OWN)]
     return STYLE.get(name, {"color": own, "linestyle": (0, (6, 1, 1, 1, 1, 1)), "marker": "P"})
+
+
+def own_names(results):
+    """The names of algorithms from a file of your own."""
+    return [name for name in grouped(results, "algorithm") if name not in LABELS]
+
+
+def minus(pair):
+    """'carried − no-prior'."""
+    return " − ".join(pair)
 
 
 def save(options, study, measured):
@@ -68,14 +81,26 @@ def save(options, study, measured):
 # Cells and tables ---------------------------------------------------------------------------------
 
 def text_table(header, rows):
-    """An aligned table; the first column is text, the others numbers."""
+    """An aligned table; the first column is text, the others numbers. Columns beyond WIDTH go to a
+    second table below."""
     rows = [[str(x) for x in row] for row in [header, *rows]]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    shown = len(widths)
+    while shown > 2 and sum(widths[:shown]) + 2 * (shown - 1) > WIDTH:
+        shown -= 1
     lines = []
     for first, *others in rows:
-        cells = [x.rjust(w) for x, w in zip(others, widths[1:], strict=True)]
+        cells = [x.rjust(w) for x, w in zip(others[:shown - 1], widths[1:shown], strict=True)]
         lines.append("  ".join([first.ljust(widths[0]), *cells]).rstrip())
+    if shown < len(widths):
+        rest = [row[:1] + row[shown:] for row in rows]
+        lines += ["", text_table(rest[0], rest[1:])]
     return "\n".join(lines)
+
+
+def wrapped(*sentences):
+    """Sentences as a paragraph of lines of at most 100 characters."""
+    return textwrap.fill(" ".join(filter(None, sentences)), 100)
 
 
 def markdown_table(header, rows):
@@ -191,6 +216,12 @@ def solver_text(results):
     rows = [[what, *(f"{mean[what].mean():.1f}" for mean in means)] for what in means[0]]
     return text_table(["Eq. 6 as printed, programs per run", "solved", "of these called inaccurate",
                        "unsolved"], rows)
+
+
+def hours_text(results):
+    """What was played, in hours of one core."""
+    hours = sum(result["seconds"] for result in results) / 3600
+    return f"{len(results)} runs took {hours:.1f} hours of one core"
 
 
 def machines_text(results):

@@ -23,6 +23,12 @@ def difference(x, y):
     return np.asarray(x[:n], float) - np.asarray(y[:n], float)
 
 
+def differences(rewards, pairs):
+    """{((a, b), data set): rewards of a - b by run}, where both were played."""
+    return {((a, b), d): difference(by_name[a], by_name[b]) for a, b in pairs
+            for d, by_name in rewards.items() if a in by_name and b in by_name}
+
+
 def mean_and_error(x):
     """Mean and standard error over runs, the first axis; of one run, ± infinity."""
     x = np.asarray(x, float)

@@ -1,11 +1,233 @@
 """Sec. 4.1, Figure 2: regret on Statlog around each retraining."""
+import sys
+
+import numpy as np
+
+import nlts
+from lab import report as lab
 from lab.own import algorithms
+from lab.report import VERDICTS, mean_sd, plus_minus, text_table, with_error
 from lab.results import execute, make_runs
 from lab.runs import Regret
+from lab.statistics import difference, grouped, judged, mean_and_error, ratio_of_means
+
+L = nlts.Config.L
+AFTER = "after a retraining"
+EARLY = f"in steps {L} to {2 * L}"
+SLACK = 0.1                                           # "as good as", of full memory's regret
+PAPERS = "printed", "both-priors"                     # its method, as two readings of Eq. 6
+CLAIMS = [  # the better, the worse, when, slack
+    ("neural-linear", "linear", "", 0),
+    *((name, "neural-linear", "", SLACK) for name in PAPERS),
+    *((name, other, "", 0) for name in PAPERS for other in ("mu-prior", "no-prior")),
+    ("mu-prior", "no-prior", "", 0),
+    *((name, other, AFTER, 0) for name in PAPERS for other in ("mu-prior", "no-prior")),
+]
+OURS = [
+    ("both-priors", "neural-linear", EARLY, 0), ("carried", "no-prior", "", 0),
+    ("carried", "both-priors", "", 0), ("carried", "neural-linear", "", SLACK),
+]
+WIDTH = 50                                            # steps before and after a retraining
+WINDOW = 25                                           # steps that a point of a picture averages
+BEFORE, BEHIND = 100, 200                             # steps of the hero around a retraining
 
 
 def measure(options):
     """The regret in each step."""
+    if options.steps < 2 * L + BEHIND:
+        sys.exit(f"--steps: expected at least {2 * L + BEHIND}, got {options.steps}")
     return execute(options, [
         run for name, recipe in algorithms(options).items()
         for run in make_runs(options, "statlog", name, recipe, observer=Regret)])
+
+
+def aligned(regret, before, after):
+    """Regret around a retraining, by run and step: the mean over all retrainings except the first
+    (until then nothing has left the buffer)."""
+    phases = range(2 * L, regret.shape[1] - after + 1, L)
+    return np.mean([regret[:, p - before:p + after] for p in phases], axis=0)
+
+
+def around(regret):
+    """Regret per step in the 50 steps before and after a retraining, by run: two arrays."""
+    steps = aligned(regret, WIDTH, WIDTH)
+    return steps[:, :WIDTH].mean(1), steps[:, WIDTH:].mean(1)
+
+
+# Report -------------------------------------------------------------------------------------------
+
+def report(results):
+    """The figure in numbers, and the paper's claims about it."""
+    regrets = grouped(results, "algorithm", value="regret")
+    rows = []
+    for name, regret in regrets.items():
+        before, after = around(regret)
+        rows.append([name, mean_sd(regret.sum(1)), f"{before.mean():.3f}", f"{after.mean():.3f}",
+                     with_error(*ratio_of_means(after, before), 2)])
+    header = ["Statlog", "regret", "per step, before", AFTER, "ratio"]
+    parts = [answer(regrets), text_table(header, rows) + (
+        f"\nregret: mean ± standard deviation of {lab.runs_of(results)}; per step: in the {WIDTH} "
+        f"steps before and after steps {2 * L}, {3 * L}, ...,\n"
+        "all retrainings except the first; ratio after / before ± standard error"),
+        claims_text(regrets, lab.own_names(results)), lab.explored_table(results),
+        lab.solver_text(results), lab.machines_text(results)]
+    return "\n\n".join(filter(None, parts))
+
+
+def answer(regrets):
+    """Regret before and after a retraining, in words."""
+    shown = [name for name in ("no-prior", "printed", "both-priors", "neural-linear")
+             if name in regrets]
+    changes = [f"{change(regrets[name])} with {lab.label(name)}" for name in shown or regrets]
+    return lab.wrapped(f"At a retraining, regret per step goes {'; '.join(changes)} "
+                       f"(the {WIDTH} steps before and after it).")
+
+
+def change(regret):
+    """'from 0.039 to 0.082', before and after a retraining."""
+    before, after = around(regret)
+    return f"from {before.mean():.3f} to {after.mean():.3f}"
+
+
+def claims_text(regrets, own):
+    """A row per claim: regret that the better one saves, and the verdict."""
+    claims = CLAIMS + OURS + [(name, other, "", 0) for name in own
+                              for other in ("both-priors", "neural-linear")]
+    kept = {"": lambda x: x.sum(1), AFTER: lambda x: WIDTH * around(x)[1],
+            EARLY: lambda x: x[:, L:2 * L].sum(1)}
+    saved, margins = {}, {}
+    for claim in claims:
+        better, worse, when, slack = claim
+        if better in regrets and worse in regrets:
+            other = kept[when](regrets[worse])
+            saved[claim] = difference(other, kept[when](regrets[better]))
+            margins[claim] = saved[claim] + slack * other.mean()
+    if not margins:
+        return ""
+    found = judged(margins)
+    rows = [[claim_text(*claim), plus_minus(*mean_and_error(saved[claim]), 1),
+             VERDICTS[found[claim].sign]] for claim in found]
+    return text_table(["claim: less regret", "regret saved", ""], rows) + "\n" + (
+        "Differences are paired by run, ± standard error; verdicts at 5 %: t-test, with Holm's "
+        f"correction for all {len(found)} claims.")
+
+
+def claim_text(better, worse, when, slack):
+    """A claim in words."""
+    if slack:
+        return f"{better} as good as {worse} (within {slack:.0%} of its regret)"
+    return f"{better} less than {worse} {when}".strip()
+
+
+# Pictures -----------------------------------------------------------------------------------------
+
+def plot(results):
+    """Figure 2, a panel per algorithm; and the hero of README.md."""
+    regrets = grouped(results, "algorithm", value="regret")
+    figures = {"": panels(regrets, lab.runs_of(results))}
+    if set(hero_names(regrets)) <= set(regrets):
+        figures["hero"] = hero(regrets)
+    return figures
+
+
+def averaged(regret):
+    """Mean and standard error over runs of the mean regret in each window of steps."""
+    runs, steps = regret.shape
+    n = steps // WINDOW
+    return mean_and_error(regret[:, :n * WINDOW].reshape(runs, n, WINDOW).mean(2))
+
+
+def panels(regrets, runs):
+    """Figure 2: regret per step against the step."""
+    steps = next(iter(regrets.values())).shape[1]
+    figure, axes = lab.pyplot().subplots(
+        len(regrets), 1, figsize=(7.5, 1.3 * len(regrets) + 0.6), sharex=True, sharey=True,
+        squeeze=False)
+    x = WINDOW * (np.arange(steps // WINDOW) + 0.5)
+    for panel, (name, regret) in zip(axes[:, 0], regrets.items(), strict=True):
+        mean, error = averaged(regret)
+        if len(regret) > 1:
+            panel.fill_between(x, mean - error, mean + error, color=lab.style(name)["color"],
+                               alpha=0.3, linewidth=0)
+        panel.plot(x, mean, color=lab.style(name)["color"], linewidth=1.2)
+        panel.vlines(range(L, steps, L), 0, 0.3, color="0.8", linewidth=0.7, zorder=0)
+        panel.set_title(lab.label(name), loc="right", y=0.78, fontsize=9)
+        panel.set(xticks=range(0, steps + 1, L), xlim=(0, steps), ylim=(0, 0.3))
+    axes[-1, 0].set_xlabel("step; a grey line is a retraining")
+    figure.supylabel("regret per step, shown up to 0.3", fontsize=9)
+    figure.suptitle(f"Statlog: {runs}, means of {WINDOW} steps ± 1 standard error")
+    return figure
+
+
+def hero_names(regrets):
+    """No prior, the paper's (as printed, if it was played), full memory."""
+    return "no-prior", "printed" if "printed" in regrets else "both-priors", "neural-linear"
+
+
+HERO = {"no-prior": "no prior", "printed": "the paper's prior", "both-priors": "the paper's prior",
+        "neural-linear": "full memory"}               # names at the curves
+
+
+def hero(regrets):
+    """Regret around a retraining: three curves, to be read at 400 pixels."""
+    figure, axis = lab.pyplot().subplots(figsize=(5.3, 3.2))
+    x = np.arange(-BEFORE, BEHIND, WINDOW) + WINDOW / 2
+    ends = {}
+    for name in hero_names(regrets):
+        mean, error = averaged(aligned(regrets[name], BEFORE, BEHIND))
+        error = np.where(np.isfinite(error), error, 0)
+        look = lab.style(name)
+        for side in (x < 0, x > 0):
+            axis.plot(x[side], mean[side], color=look["color"], linestyle=look["linestyle"],
+                      linewidth=2.2)
+            axis.fill_between(x[side], (mean - error)[side], (mean + error)[side], alpha=0.2,
+                              color=look["color"], linewidth=0)
+        ends[name] = mean[-1]
+    for name, y in spaced(ends, 0.1 * axis.get_ylim()[1]).items():
+        axis.text(BEHIND - 6, y, HERO[name], color=lab.style(name)["color"], fontsize=13,
+                  va="center", fontweight="bold")
+    axis.axvline(0, color="0.3", linewidth=1.2)
+    axis.set_ylim(0, 1.18 * axis.get_ylim()[1])
+    axis.text(4, axis.get_ylim()[1], "the network is retrained", fontsize=12, va="top")
+    axis.set_xlim(-BEFORE, BEHIND)
+    axis.set_xlabel("steps after a retraining", fontsize=12)
+    axis.set_ylabel("mistakes per step", fontsize=12)
+    axis.tick_params(labelsize=12)
+    return figure
+
+
+def spaced(heights, least):
+    """Heights of labels, moved apart to at least this distance."""
+    order = sorted(heights, key=heights.get)
+    y, found = -np.inf, {}
+    for name in order:
+        y = found[name] = max(heights[name], y + least)
+    return found
+
+
+# Files --------------------------------------------------------------------------------------------
+
+def files(results):
+    """The hero's caption."""
+    regrets = grouped(results, "algorithm", value="regret")
+    if not set(hero_names(regrets)) <= set(regrets):
+        return {}
+    none, prior, full = hero_names(regrets)
+    return {"hero.md": (
+        f"Statlog, {lab.runs_of(results)}: mistakes per step around a retraining of the network. "
+        f"Without a prior they go {change(regrets[none])} ({WIDTH} steps before and after it), and "
+        f"are back {steps_back(regrets[none])}; with the paper's prior ({lab.label(prior)}) they "
+        f"go {change(regrets[prior])}, with full memory {change(regrets[full])}. The mean over all "
+        "retrainings except the first; bands are one standard error over runs. On other data sets "
+        "the prior gains less, or loses.\n")}
+
+
+def steps_back(regret):
+    """When regret after a retraining is no longer certainly above what it was before it."""
+    steps = aligned(regret, BEFORE, BEHIND)
+    excess = steps[:, BEFORE:] - steps[:, :BEFORE].mean(1, keepdims=True)
+    mean, error = averaged(excess)
+    for k in range(len(mean)):
+        if mean[k] <= 2 * error[k]:
+            return f"after {k * WINDOW} to {(k + 1) * WINDOW} steps" if k else "at once"
+    return f"after more than {BEHIND} steps"
