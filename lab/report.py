@@ -81,20 +81,18 @@ def save(options, study, measured):
 # Cells and tables ---------------------------------------------------------------------------------
 
 def text_table(header, rows):
-    """An aligned table; the first column is text, the others numbers. Columns beyond WIDTH go to a
-    second table below."""
+    """An aligned table; the first column is text, the others numbers. One that is wider than WIDTH
+    becomes two, below each other."""
     rows = [[str(x) for x in row] for row in [header, *rows]]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    shown = len(widths)
-    while shown > 2 and sum(widths[:shown]) + 2 * (shown - 1) > WIDTH:
-        shown -= 1
+    if sum(widths) + 2 * len(widths) - 2 > WIDTH and len(widths) > 2:
+        middle = 1 + len(widths) // 2
+        left, right = [row[:middle] for row in rows], [row[:1] + row[middle:] for row in rows]
+        return "\n\n".join(text_table(half[0], half[1:]) for half in (left, right))
     lines = []
     for first, *others in rows:
-        cells = [x.rjust(w) for x, w in zip(others[:shown - 1], widths[1:shown], strict=True)]
+        cells = [x.rjust(w) for x, w in zip(others, widths[1:], strict=True)]
         lines.append("  ".join([first.ljust(widths[0]), *cells]).rstrip())
-    if shown < len(widths):
-        rest = [row[:1] + row[shown:] for row in rows]
-        lines += ["", text_table(rest[0], rest[1:])]
     return "\n".join(lines)
 
 
