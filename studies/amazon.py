@@ -1,12 +1,32 @@
 """Sec. 4.3, Figure 3 (a table): Amazon reviews, a text network."""
+import numpy as np
+
 import nlts
+from lab import paper
+from lab import report as lab
 from lab.recipes import RECIPES, at_equal_settings
+from lab.report import VERDICTS, mean_sd, plus_minus, text_table
 from lab.results import execute, make_runs
 from lab.runs import Recipe
+from lab.statistics import difference, grouped, judged, mean_and_error
 
 EPSILONS = 0, 0.01, 0.1                               # the paper prints 0.1
 PAPERS = "neural-linear", "both-priors", "printed", "carried"
 EQUAL = "equal settings"
+SLACK = 0.1                                           # "as good as", of full memory's regret
+PRINTED = "ε-greedy, ε = 0.1"
+OLDER_RUNS = 5
+OLDER = {  # mean and standard deviation with another text network and other tokens
+    PRINTED: (2661.2, 75.1), "neural-linear": (2805.6, 28.8), "both-priors": (2778.8, 22.4)}
+CLAIMS = [  # the better, the worse, slack; the paper's, then ours
+    ("neural-linear", PRINTED, 0), ("printed", PRINTED, 0), ("both-priors", PRINTED, 0),
+    ("printed", "neural-linear", SLACK), ("both-priors", "neural-linear", SLACK),
+    *((name, f"ε-greedy, ε = {epsilon}", 0) for name in ("neural-linear", "printed")
+      for epsilon in EPSILONS[:-1]),
+    ("carried", "neural-linear", SLACK),
+    (f"carried, {EQUAL}", f"neural-linear, {EQUAL}", 0),
+    (f"carried, {EQUAL}", f"greedy, {EQUAL}", 0),
+]
 
 
 def measure(options):
@@ -20,3 +40,86 @@ def measure(options):
     for name in ("neural-linear", "carried", "greedy"):
         runs += make_runs(options, "amazon", name, at_equal_settings(RECIPES[name]), variant=EQUAL)
     return execute(options, runs)
+
+
+# Report -------------------------------------------------------------------------------------------
+
+def named(results):
+    """Results with a name: the algorithm, and its variant."""
+    return [result | {"name": ", ".join(filter(None, (result["algorithm"],
+                                                      result.get("variant"))))}
+            for result in results]
+
+
+def papers_number(name):
+    """The paper's (mean, standard deviation), or None."""
+    known = paper.AMAZON | {"printed": paper.AMAZON["both-priors"],
+                            PRINTED: paper.AMAZON["ε-greedy"]}
+    return known.get(name)
+
+
+def below(x, number, runs=paper.RUNS):
+    """How far our mean is below a (mean, standard deviation) of so many runs, ± standard error."""
+    mean, error = mean_and_error(x)
+    return number[0] - mean, np.hypot(error, number[1] / runs ** 0.5)
+
+
+def report(results):
+    """Rewards beside the paper's, and what is still missing of them."""
+    rewards = grouped(named(results), "name")
+    rows = []
+    for name, x in rewards.items():
+        theirs = papers_number(name)
+        rows.append([name, mean_sd(x), paper.cell(theirs),
+                     plus_minus(*below(x, theirs)) if theirs else "",
+                     paper.cell(OLDER.get(name))])
+    always = np.mean([result["best_arm"] for result in results])
+    header = ["Amazon reviews", "reward", "in the paper", "missing", "older network"]
+    parts = [answer(rewards), text_table(header, rows) + (
+        f"\nmean ± standard deviation of {lab.runs_of(results)} of {results[0]['steps']} steps; "
+        f"always playing the commonest rating earns {always:.0f};\nmissing: the paper's mean "
+        f"minus ours ± standard error of both; {EQUAL}: of `equal`, else the paper's"),
+        claims_text(rewards, results[0]["optimal"]), explored_text(results),
+        lab.solver_text(results), lab.hours_text(results), lab.machines_text(results)]
+    return "\n\n".join(filter(None, parts))
+
+
+def answer(rewards):
+    """Whether the linked network and its tokens explain what is missing."""
+    sentences = []
+    for name, older in OLDER.items():
+        if name in rewards and len(rewards[name]) > 1:
+            missing, error = below(rewards[name], papers_number(name))
+            lost, unsure = below(rewards[name], older, OLDER_RUNS)
+            word = "a part" if -lost > 2 * unsure else "nothing that is certain"
+            word = "all of it" if abs(missing) < 2 * error else word
+            sentences.append(
+                f"{name}: {papers_number(name)[0] - older[0]:.0f} were missing with an older "
+                f"network, {missing:.0f} ± {error:.0f} are missing now; explained: {word}.")
+    return lab.wrapped("What the network that the paper links, and its tokens, explain of the "
+                       "reward that is missing.", *sentences)
+
+
+def claims_text(rewards, optimal):
+    """The paper's claims and ours."""
+    gains, margins = {}, {}
+    for better, worse, slack in CLAIMS:
+        if better in rewards and worse in rewards:
+            x = difference(rewards[better], rewards[worse])
+            gains[better, worse] = x
+            margins[better, worse] = x + slack * (optimal - rewards[worse].mean())
+    found = judged(margins)
+    slacks = {(better, worse): slack for better, worse, slack in CLAIMS}
+    rows = [[f"{better} as good as {worse}" if slacks[better, worse] else f"{better} > {worse}",
+             plus_minus(*mean_and_error(gains[better, worse])), VERDICTS[one.sign]]
+            for (better, worse), one in found.items()]
+    return text_table(["claim", "reward gained", ""], rows) + (
+        f"\nas good as: within {SLACK:.0%} of its regret. Paired by run, ± standard error; "
+        f"verdicts at 5 %: t-test, with Holm's\ncorrection for all {len(found)} claims.")
+
+
+def explored_text(results):
+    """The share of plays of another arm than the one thought best."""
+    shares = grouped(named(results), "name", value="explored")
+    return lab.wrapped("exploration, %:", "; ".join(f"{name} {100 * x.mean():.1f}"
+                                                    for name, x in shares.items()))

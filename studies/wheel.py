@@ -2,11 +2,18 @@
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
+
 import nlts
+from datasets import delta_of
+from lab import paper
+from lab import report as lab
 from lab.own import algorithms
 from lab.recipes import RECIPES, WHEEL, at_equal_settings, with_arguments, with_settings
+from lab.report import mean_sd, minus, text_table, title
 from lab.results import execute, make_runs
 from lab.runs import Values
+from lab.statistics import differences, grouped, judged
 from studies.ablation_agents import counted_twice
 
 PAPERS = "linear", "neural-linear", "both-priors", "printed", "carried"
@@ -20,6 +27,9 @@ VARIANTS = {  # other readings of the paper's method
     "buffer counted twice": TWICE,
 }
 EQUAL = "equal settings"
+SAFE = 0.2                                            # what the safe arm pays per step
+ARMS = [  # color and marker of each arm; the last one is safe
+    ("#0060A0", "^"), ("#D55E00", "s"), ("#00795A", "v"), ("#B0528B", "D"), ("#BBBBBB", "o")]
 
 
 def measure(options):
@@ -38,3 +48,103 @@ def measure(options):
         for name in ("linear", "neural-linear", "both-priors", "carried"):
             runs += make_runs(options, d, name, at_equal_settings(RECIPES[name]), variant=EQUAL)
     return execute(options, runs)
+
+
+# Report -------------------------------------------------------------------------------------------
+
+def readings(results):
+    """{data set: {(algorithm, variant): rewards}}."""
+    found = grouped(results, "dataset", "algorithm", "variant")
+    return {d: {(name, variant): x for name, variants in by_name.items()
+                for variant, x in variants.items()} for d, by_name in found.items()}
+
+
+def text_of(reading):
+    """'both-priors, b⁰ = 0.6'."""
+    return ", ".join(filter(None, reading))
+
+
+def pairs(rewards, own):
+    """Each reading with linear at the same settings; your own also with the paper's prior and with
+    full memory."""
+    played = dict.fromkeys(reading for by_reading in rewards.values() for reading in by_reading)
+    found = [(reading, ("linear", EQUAL if reading[1] == EQUAL else "")) for reading in played
+             if reading[0] != "linear"]
+    return found + [((name, ""), (other, "")) for name in own
+                    for other in ("both-priors", "neural-linear")]
+
+
+def report(results):
+    """Rewards beside the paper's, and its claim that limited memory earns more than linear."""
+    rewards = readings(results)
+    found = judged(differences(rewards, pairs(rewards, lab.own_names(results))))
+    sets = {d: title(d) for d in rewards}
+    rows = {pair: minus(map(text_of, pair)) for pair, _ in found}
+    counts = [f"{text_of(pair[0])} {lab.counted(found, pair, sets)}" for pair in rows
+              if pair[1][0] == "linear"]
+    return "\n\n".join(filter(None, [
+        lab.wrapped("The paper's claim is that limited memory earns more than linear at each δ.",
+                    f"Here, certainly: {'; '.join(counts)}."),
+        rewards_table(results, rewards),
+        lab.difference_table("reward gained", found, rows, sets, 1) + "\n"
+        + lab.FAMILY.format(len(found)) + "\nOther b⁰, and the buffer counted twice, change "
+        "both-priors only: linear keeps the paper's settings.\nAt equal settings linear has them, "
+        "too.", lab.solver_text(results), lab.machines_text(results)]))
+
+
+def rewards_table(results, rewards):
+    """A row per reading, a column per radius; below linear and the paper's method its numbers."""
+    rows = []
+    for reading in dict.fromkeys(reading for x in rewards.values() for reading in x):
+        rows.append([text_of(reading), *(mean_sd(x[reading], 1) if reading in x else ""
+                                         for x in rewards.values())])
+        theirs = [paper.cell(paper.number(d, reading[0])) for d in rewards]
+        if any(theirs) and not reading[1]:
+            rows.append(["  in the paper", *theirs])
+    safe = SAFE * results[0]["steps"]
+    return text_table(["reward", *map(title, rewards)], rows) + (
+        f"\nmean ± standard deviation of {lab.runs_of(results)}; always playing the safe arm "
+        f"earns {safe:.0f}")
+
+
+# Picture ------------------------------------------------------------------------------------------
+
+def best_arms(contexts, delta):
+    """The arm that pays most in each context: arm i + 1 in quadrant i of the disc, else the safe
+    one."""
+    x, y = np.transpose(contexts)[:2]                 # linear has a constant feature, too
+    quadrant = (np.arctan2(y, x) % (2 * np.pi) // (np.pi / 2)).astype(int) % 4
+    return np.where(np.hypot(x, y) <= delta, quadrant, len(ARMS) - 1)
+
+
+def plot(results):
+    """The arm that each algorithm thinks best in the end: a map per algorithm."""
+    shown = {result["algorithm"]: result for result in results
+             if result["dataset"] == SHOWN and "expected" in result}
+    if not shown:
+        return {}
+    first = next(iter(shown.values()))
+    right = best_arms(first["contexts"], delta_of(SHOWN))
+    maps = {"best arm": right}
+    maps |= {lab.label(name): np.argmax(x["expected"], 1) for name, x in shown.items()}
+    columns = -(-len(maps) // 2)
+    figure, axes = lab.pyplot().subplots(2, columns, figsize=(2.6 * columns, 5.9), sharex=True,
+                                         sharey=True, subplot_kw={"aspect": "equal"})
+    x, y = np.transpose(first["contexts"])[:2]
+    for panel, (text, chosen) in zip(axes.flat, maps.items(), strict=False):
+        for arm, (color, marker) in enumerate(ARMS):
+            mine = chosen == arm
+            name = f"arm {arm + 1}" + (", safe" if arm == len(ARMS) - 1 else "")
+            panel.scatter(x[mine], y[mine], s=14, color=color, marker=marker, linewidths=0,
+                          label=name)
+        panel.add_patch(lab.pyplot().Circle((0, 0), delta_of(SHOWN), fill=False, linewidth=1))
+        share = "" if chosen is right else f"\nright in {np.mean(chosen == right):.0%}"
+        panel.set_title(text + share, fontsize=9)
+        panel.set(xticks=[-1, 0, 1], yticks=[-1, 0, 1])
+    for panel in axes.flat[len(maps):]:
+        panel.remove()
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=5,
+                  markerscale=1.6)
+    figure.suptitle(f"{title(SHOWN)}: the arm that is thought best after {first['steps']} steps, "
+                    f"one run, {len(x)} contexts")
+    return {"": figure}
