@@ -3,18 +3,114 @@
 Full memory with the paper's network and with 54-500-800-7 (on Adult the same hidden sizes); and the
 test accuracy that a linear model and both networks reach when trained on all data.
 """
+import json
 from dataclasses import replace
 
+import numpy as np
+import torch
+from torch import nn
+
+import datasets
+from lab import report as lab
 from lab.recipes import RECIPES
+from lab.report import mean_sd, plus_minus, text_table, title
 from lab.results import execute, make_runs
-from studies.depth_agents import DeepMLP
+from lab.statistics import difference, grouped, judged
+from studies.depth_agents import WIDTHS, DeepMLP
 
 NETWORKS = {"50": None, "500-800": DeepMLP}           # hidden layers: network
+HIDDEN = {"linear": (), "50": (50,), "500-800": WIDTHS}
+PAPER = {  # what the paper quotes of others, in percent
+    "covertype": {"linear": 60, "50": 60, "500-800": 68}, "adult": {"linear": 84, "50": 84}}
+BATCHES, BATCH = 2000, 512                            # of the ordinary training
+TRAINED_ON = 0.8                                      # of the rows; the others are the test
+WORDS = {-1: "it holds, the deeper one earns less", 0: "no difference is certain",
+         1: "it does not hold"}
 
 
 def measure(options):
-    """Rewards of full memory with both networks."""
-    return execute(options, [
+    """Rewards of full memory with both networks, and accuracies."""
+    results = execute(options, [
         run for d in options.datasets for variant, network in NETWORKS.items()
         for run in make_runs(options, d, "neural-linear",
                              replace(RECIPES["neural-linear"], network=network), variant=variant)])
+    accuracy = {d: accuracies(d, options.seed) for d in grouped(results, "dataset")}
+    return {"runs": results, "accuracy": accuracy}
+
+
+def accuracies(dataset, seed, batches=BATCHES):
+    """Test accuracy of a linear model and of both networks, trained in the ordinary way: cross
+    entropy, Adam, inputs standardized. {} where the data is not on this machine."""
+    try:
+        problem = datasets.load(dataset, seed=seed)
+    except datasets.MissingData:
+        return {}
+    x = torch.as_tensor(problem.contexts.astype(np.float32))
+    y = torch.as_tensor(problem.rewards.argmax(1))
+    n = int(TRAINED_ON * len(x))                      # rows are in random order
+    found = {}
+    for name, hidden in HIDDEN.items():
+        torch.manual_seed(seed)
+        network = classifier(problem.dim, hidden, problem.n_arms)
+        fit(network, x[:n], y[:n], batches, torch.Generator().manual_seed(seed))
+        with torch.no_grad():
+            right = [network(part).argmax(1) for part in x[n:].split(10_000)]
+        found[name] = float((torch.cat(right) == y[n:]).float().mean())
+    return found
+
+
+def classifier(dim, hidden, n_classes):
+    """A network of ReLUs; without hidden layers, a linear model."""
+    layers, sizes = [], (dim, *hidden)
+    for before, after in zip(sizes, hidden, strict=False):
+        layers += [nn.Linear(before, after), nn.ReLU()]
+    return nn.Sequential(*layers, nn.Linear(sizes[-1], n_classes))
+
+
+def fit(network, x, y, batches, generator):
+    """Train with cross entropy."""
+    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
+    for _ in range(batches):
+        rows = torch.randint(len(x), (BATCH,), generator=generator)
+        loss = nn.functional.cross_entropy(network(x[rows]), y[rows])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+# Report -------------------------------------------------------------------------------------------
+
+def report(measured):
+    """Rewards and accuracies of both networks, and the paper's claim."""
+    results, accuracy = measured["runs"], measured["accuracy"]
+    rewards = grouped(results, "dataset", "variant")
+    shallow, deep = NETWORKS
+    found = judged({d: difference(x[deep], x[shallow]) for d, x in rewards.items()})
+    rows = [[title(d), *(mean_sd(x[name]) for name in NETWORKS),
+             plus_minus(found[d].mean, found[d].error)] for d, x in rewards.items()]
+    header = ["full memory, hidden layers", *NETWORKS, f"{deep} − {shallow}"]
+    sentences = [f"{title(d)}: {WORDS[one.sign]}." for d, one in found.items()]
+    parts = [lab.wrapped("The paper: a deeper network does not earn more.", *sentences),
+             text_table(header, rows) + (
+        f"\nmean ± standard deviation of {lab.runs_of(results)}, paired, ± standard error; at 5 % "
+        f"after Holm's correction for {len(found)}")]
+    if any(accuracy.values()):
+        parts.append(accuracy_table(accuracy))
+    return "\n\n".join(filter(None, [*parts, lab.machines_text(results)]))
+
+
+def accuracy_table(accuracy):
+    """Test accuracies, and those that the paper quotes."""
+    rows = []
+    for d, found in accuracy.items():
+        if found:
+            rows.append([title(d), *(f"{100 * x:.1f}" for x in found.values())])
+            quoted = PAPER.get(d, {})
+            rows.append(["  quoted by the paper", *(quoted.get(name, "") for name in found)])
+    return text_table(["test accuracy, %", *HIDDEN], rows) + (
+        f"\ntrained on {TRAINED_ON:.0%} of all rows with every label, {BATCHES} batches of {BATCH}")
+
+
+def files(measured):
+    """The accuracies, which are in no file of runs."""
+    return {"depth.json": json.dumps(measured["accuracy"]) + "\n"}
