@@ -7,7 +7,7 @@ import zlib
 import numpy as np
 
 from lab import paper
-from lab.statistics import LEVEL, grouped, mean_and_error
+from lab.statistics import LEVEL, grouped, judged, mean_and_error
 
 LABELS = {
     "linear": "linear",
@@ -168,6 +168,17 @@ def counted(found, row, columns):
     return f"more on {more} of {len(signs)} data sets, less on {len(less)}{names}"
 
 
+def claims_table(heading, unit, gains, slacks, digits=0):
+    """A row per claim, with its verdict: {text: gain by run}, all of them one family; a claim with a
+    slack holds if the gain is above minus the slack."""
+    found = judged({text: x + slacks.get(text, 0) for text, x in gains.items()})
+    rows = [[text, plus_minus(*mean_and_error(x), digits), VERDICTS[found[text].sign]]
+            for text, x in gains.items()]
+    return text_table([heading, unit, ""], rows) + (
+        "\nDifferences are paired by run, ± standard error; verdicts at 5 %: t-test, with Holm's "
+        f"correction for all {len(rows)} claims.")
+
+
 def rewards_table(results, heading="reward", printed=False):
     """Mean and standard deviation of the reward by data set; below it the paper's."""
     rewards = grouped(results, "dataset", "algorithm")
@@ -244,6 +255,14 @@ def pyplot():
 def curve(axis, x, y, error, text, name):
     """A line with error bars, in the style of an algorithm."""
     axis.errorbar(x, y, error, label=text, markersize=4, capsize=2, **style(name))
+
+
+def spaced(heights, least):
+    """Heights of labels, {name: y}, moved apart to at least this distance."""
+    found, y = {}, -np.inf
+    for name in sorted(heights, key=heights.get):
+        y = found[name] = max(heights[name], y + least)
+    return found
 
 
 def forest(axis, differences, name, shift=0.0):

@@ -6,10 +6,10 @@ import numpy as np
 import nlts
 from lab import report as lab
 from lab.own import algorithms
-from lab.report import VERDICTS, mean_sd, plus_minus, text_table, with_error
+from lab.report import mean_sd, text_table, with_error
 from lab.results import execute, make_runs
 from lab.runs import Regret
-from lab.statistics import difference, grouped, judged, mean_and_error, ratio_of_means
+from lab.statistics import difference, grouped, mean_and_error, ratio_of_means
 
 L = nlts.Config.L
 AFTER = "after a retraining"
@@ -95,21 +95,15 @@ def claims_text(regrets, own):
                               for other in ("both-priors", "neural-linear")]
     kept = {"": lambda x: x.sum(1), AFTER: lambda x: WIDTH * around(x)[1],
             EARLY: lambda x: x[:, L:2 * L].sum(1)}
-    saved, margins = {}, {}
-    for claim in claims:
-        better, worse, when, slack = claim
+    gains, slacks = {}, {}
+    for better, worse, when, slack in claims:
         if better in regrets and worse in regrets:
-            other = kept[when](regrets[worse])
-            saved[claim] = difference(other, kept[when](regrets[better]))
-            margins[claim] = saved[claim] + slack * other.mean()
-    if not margins:
+            text, other = claim_text(better, worse, when, slack), kept[when](regrets[worse])
+            gains[text] = difference(other, kept[when](regrets[better]))
+            slacks[text] = slack * other.mean()
+    if not gains:
         return ""
-    found = judged(margins)
-    rows = [[claim_text(*claim), plus_minus(*mean_and_error(saved[claim]), 1),
-             VERDICTS[found[claim].sign]] for claim in found]
-    return text_table(["claim: less regret", "regret saved", ""], rows) + "\n" + (
-        "Differences are paired by run, ± standard error; verdicts at 5 %: t-test, with Holm's "
-        f"correction for all {len(found)} claims.")
+    return lab.claims_table("claim: less regret", "regret saved", gains, slacks, 1)
 
 
 def claim_text(better, worse, when, slack):
@@ -183,7 +177,7 @@ def hero(regrets):
             axis.fill_between(x[side], (mean - error)[side], (mean + error)[side], alpha=0.2,
                               color=look["color"], linewidth=0)
         ends[name] = mean[-1]
-    for name, y in spaced(ends, 0.1 * axis.get_ylim()[1]).items():
+    for name, y in lab.spaced(ends, 0.1 * axis.get_ylim()[1]).items():
         axis.text(BEHIND - 6, y, HERO[name], color=lab.style(name)["color"], fontsize=13,
                   va="center", fontweight="bold")
     axis.axvline(0, color="0.3", linewidth=1.2)
@@ -194,15 +188,6 @@ def hero(regrets):
     axis.set_ylabel("mistakes per step", fontsize=12)
     axis.tick_params(labelsize=12)
     return figure
-
-
-def spaced(heights, least):
-    """Heights of labels, moved apart to at least this distance."""
-    order = sorted(heights, key=heights.get)
-    y, found = -np.inf, {}
-    for name in order:
-        y = found[name] = max(heights[name], y + least)
-    return found
 
 
 # Files --------------------------------------------------------------------------------------------

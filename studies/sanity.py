@@ -1,5 +1,5 @@
-"""Appendix C in numbers: the analytical prior is exact where features are linear in b and an arm has
-at least g tuples in the buffer; and how wrong each prior is where that ends."""
+"""Appendix C in numbers: the analytical prior is exact where features are linear in b and the arm
+has at least g tuples in the buffer; and how wrong each prior is where that ends."""
 import json
 
 import numpy as np
