@@ -169,7 +169,7 @@ def counted(found, row, columns):
 
 
 def claims_table(heading, unit, gains, slacks, digits=0):
-    """A row per claim, with its verdict: {text: gain by run}, all of them one family; a claim with a
+    """A row per claim, {text: gain by run}, with its verdict; all are one family. A claim with a
     slack holds if the gain is above minus the slack."""
     found = judged({text: x + slacks.get(text, 0) for text, x in gains.items()})
     rows = [[text, plus_minus(*mean_and_error(x), digits), VERDICTS[found[text].sign]]
