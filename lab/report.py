@@ -98,7 +98,7 @@ def text_table(header, rows):
 
 def wrapped(*sentences):
     """Sentences as a paragraph of lines of at most 100 characters."""
-    return textwrap.fill(" ".join(filter(None, sentences)), 100)
+    return textwrap.fill(" ".join(filter(None, sentences)), 100, break_on_hyphens=False)
 
 
 def markdown_table(header, rows):
