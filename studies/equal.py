@@ -62,7 +62,8 @@ def report(results):
     rewards = grouped(results, "dataset", "algorithm")
     found = judged(differences(rewards, pairs(results)))
     rows = {pair: minus(pair) for pair, _ in found}
-    parts = [answer(found, rows, list(rewards)), lab.rewards_table(results), summary_table(results)]
+    parts = [answer(found, rows, list(rewards), results[0]["drift"]),
+             lab.rewards_table(results), summary_table(results)]
     if found:
         sets = {d: title(d) for d in rewards}
         parts.append(lab.difference_table("reward gained", found, rows, sets) + "\n"
@@ -75,12 +76,13 @@ def report(results):
     return "\n\n".join(filter(None, parts))
 
 
-def answer(found, rows, sets):
+def answer(found, rows, sets, drift):
     """What is certain of our prior, in words."""
     compared = [pair for pair in FOREST if pair in rows]
     counts = [f"against {other} {lab.counted(found, (name, other), sets)}"
               for name, other in compared]
-    return lab.wrapped(f"At equal settings, carried earns {'; '.join(counts)}.") if counts else ""
+    where = "At equal settings" + (", with contexts that drift" if drift else "")
+    return lab.wrapped(f"{where}, carried earns {'; '.join(counts)}.") if counts else ""
 
 
 def summary_table(results):

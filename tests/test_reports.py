@@ -293,7 +293,8 @@ def test_scores_are_means_over_data_sets():
 
 def test_the_best_are_bold_and_those_within_its_error():
     x = 1000 + 100 * np.random.default_rng(0).normal(size=20)
-    near, far = x - 1 + np.tile([3.0, -3.0], 10), x - 5 + np.tile([0.1, -0.1], 10)
+    near = x - 1.0 + np.tile([3.0, -3.0], 10)         # 1.5 standard errors behind
+    far = x - 0.6 + np.tile([1.0, -1.0], 10)          # 2.6 behind
     best, second, third = equal.best_in_bold({"a": x, "b": near, "c": far})
     assert best.startswith("**") and second.startswith("**") and not third.startswith("**")
     assert "| Adult |" in equal.files(EQUALS)["equal.md"]

@@ -1,0 +1,75 @@
+"""The command line: a subcommand per figure or table, with the options that it takes."""
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import experiments
+from lab.options import Options, fields, parse
+
+HERE = Path(__file__).resolve().parent.parent
+VALUES = {"steps": 10 ** 4, "runs": 3, "datasets": "statlog", "algorithms": "linear",
+          "csv": "x.csv", "prior": "x.py", "noise": "x.py"}
+
+
+def refused(arguments, capsys):
+    """The sentence that answers bad options."""
+    with pytest.raises(SystemExit) as stop:
+        parse([str(word) for word in arguments], "", experiments.COMMANDS)
+    assert stop.value.code == 2
+    *usage, sentence = capsys.readouterr().err.strip().splitlines()
+    return sentence
+
+
+def test_without_a_command_it_lists_all_and_imports_no_study():
+    """NumPy alone would take longer than the list."""
+    code = ("import sys, experiments; experiments.main([]); "
+            "sys.exit('numpy' in sys.modules or 'torch' in sys.modules)")
+    listing = subprocess.run([sys.executable, "-c", code], cwd=HERE, check=True,
+                             capture_output=True, text=True).stdout
+    assert all(f"\n    {name} " in listing for name in experiments.COMMANDS)
+
+
+@pytest.mark.parametrize("name, command", experiments.COMMANDS.items())
+def test_options_that_a_command_does_not_take_are_refused(name, command, capsys):
+    for option in set(VALUES) - set(command.defaults):
+        assert f"--{option}" in refused([name, f"--{option}", VALUES[option]], capsys)
+    for option in {"runs", "steps"} & set(command.defaults):
+        said = refused([name, f"--{option}", 0], capsys)
+        assert said.endswith(f"--{option}: expected at least 1, got 0")
+    for option in {"datasets", "algorithms"} & set(command.defaults):
+        said = refused([name, f"--{option}", "iris"], capsys)
+        assert f"--{option}: expected some of" in said and said.endswith("got iris")
+    for option in {"csv", "prior", "noise"} & set(command.defaults):
+        said = refused([name, f"--{option}", "nowhere"], capsys)
+        assert said.endswith(f"--{option}: expected a file, got nowhere")
+
+
+@pytest.mark.parametrize("arguments, word", [
+    (["nonsense"], "COMMAND"), (["table", "--jobs", "0"], "--jobs"),
+    (["table", "--seed", "-1"], "--seed"), (["table", "--fresh", "--verify"], "--verify"),
+    (["sanity", "--verify"], "--verify"), (["forgetting", "--datasets", "adult"], "--datasets")])
+def test_bad_options_are_refused_in_one_sentence(arguments, word, capsys):
+    assert word in refused(arguments, capsys)
+
+
+def test_results_go_where_nothing_is_checked_in():
+    options = parse(["table", "--datasets", "statlog,adult"], "", experiments.COMMANDS)
+    assert options.out == HERE / "figures" / "own" and options.runs == 50
+    assert options.datasets == ("statlog", "adult")
+    assert "figures/own/" in (HERE / ".gitignore").read_text(encoding="utf-8").split()
+
+
+def test_options_cannot_be_changed_and_have_a_help_each():
+    with pytest.raises(AttributeError):
+        Options("table").runs = 3
+    assert all(one.metadata["help"] for one in fields(Options)[1:])
+
+
+@pytest.mark.parametrize("name", ["forgetting", "table", "depth", "amazon", "wheel", "sanity",
+                                  "equal"])
+def test_a_command_is_a_study_that_measures_and_reports(name):
+    study = importlib.import_module(experiments.COMMANDS[name].study)
+    assert callable(study.measure) and callable(study.report)
