@@ -29,7 +29,8 @@ def test_without_a_command_it_lists_all_and_imports_no_study():
             "sys.exit('numpy' in sys.modules or 'torch' in sys.modules)")
     listing = subprocess.run([sys.executable, "-c", code], cwd=HERE, check=True,
                              capture_output=True, text=True).stdout
-    assert all(f"\n    {name} " in listing for name in experiments.COMMANDS)
+    listed = [line.split()[0] for line in listing.splitlines() if line[:5].strip()]
+    assert set(experiments.COMMANDS) <= set(listed)
 
 
 @pytest.mark.parametrize("name, command", experiments.COMMANDS.items())
