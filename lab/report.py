@@ -7,7 +7,7 @@ import zlib
 import numpy as np
 
 from lab import paper
-from lab.statistics import LEVEL, grouped, judged, mean_and_error
+from lab.statistics import LEVEL, bootstrap, grouped, judged, mean_and_error, mean_over_sets
 
 LABELS = {
     "linear": "linear",
@@ -191,6 +191,23 @@ def rewards_table(results, heading="reward", printed=False):
             rows.append(["  in the paper", *theirs])
     return text_table([heading, *names], rows) + (
         f"\nmean ± standard deviation of {runs_of(results)}")
+
+
+def scores_table(results):
+    """Over all data sets: the mean of normalized scores, of those who played them all."""
+    scored = [result | {"score": (result["reward"] - result["uniform"])
+                        / (result["optimal"] - result["uniform"])} for result in results]
+    scores = grouped(scored, "algorithm", "dataset", value="score")
+    sets = grouped(results, "dataset")
+    rows = []
+    for name, by_set in scores.items():
+        if len(by_set) == len(sets):
+            x = list(by_set.values())
+            low, high = bootstrap(mean_over_sets, x)
+            rows.append([name, f"{mean_over_sets(x):.3f}", f"{low:.3f} to {high:.3f}"])
+    return text_table(["over all data sets", "score", "95 % interval"], rows) + (
+        "\nscore: (reward − any arm at random) / (optimal − any arm at random), the mean over data "
+        "sets of means over runs;\nthe interval by bootstrap over runs")
 
 
 def worst_table(results):

@@ -8,16 +8,7 @@ from lab.own import algorithms
 from lab.recipes import RECIPES, at_equal_settings
 from lab.report import markdown_table, minus, plus_minus, text_table, title, with_error
 from lab.results import execute, make_runs
-from lab.statistics import (
-    bootstrap,
-    difference,
-    differences,
-    grouped,
-    judged,
-    mean_and_error,
-    mean_over_sets,
-    ratio_of_means,
-)
+from lab.statistics import difference, differences, grouped, judged, mean_and_error, ratio_of_means
 
 PRINTED = "mushroom", "adult", "statlog", "epileptic"     # where it is played unasked
 PRINTED_RUNS = 10
@@ -63,7 +54,7 @@ def report(results):
     found = judged(differences(rewards, pairs(results)))
     rows = {pair: minus(pair) for pair, _ in found}
     parts = [answer(found, rows, list(rewards), results[0]["drift"]),
-             lab.rewards_table(results), summary_table(results)]
+             lab.rewards_table(results), lab.scores_table(results)]
     if found:
         sets = {d: title(d) for d in rewards}
         parts.append(lab.difference_table("reward gained", found, rows, sets) + "\n"
@@ -85,23 +76,6 @@ def answer(found, rows, sets, drift):
     return lab.wrapped(f"{where}, carried earns {'; '.join(counts)}.") if counts else ""
 
 
-def summary_table(results):
-    """Over all data sets: the mean of normalized scores, of those who played them all."""
-    scored = [result | {"score": (result["reward"] - result["uniform"])
-                        / (result["optimal"] - result["uniform"])} for result in results]
-    scores = grouped(scored, "algorithm", "dataset", value="score")
-    sets = grouped(results, "dataset")
-    rows = []
-    for name, by_set in scores.items():
-        if len(by_set) == len(sets):
-            x = list(by_set.values())
-            low, high = bootstrap(mean_over_sets, x)
-            rows.append([name, f"{mean_over_sets(x):.3f}", f"{low:.3f} to {high:.3f}"])
-    return text_table(["over all data sets", "score", "95 % interval"], rows) + (
-        "\nscore: (reward − any arm at random) / (optimal − any arm at random), the mean over data "
-        "sets of means over runs;\nthe interval by bootstrap over runs")
-
-
 def two_kinds(by_name):
     """Reward forgotten by the network and by the posterior, by run."""
     return (difference(by_name[FULL], by_name[PERFECT]),
@@ -109,9 +83,13 @@ def two_kinds(by_name):
 
 
 def won_back(by_name, name):
-    """The share of what the posterior forgets that a prior wins back, and its standard error."""
-    return ratio_of_means(difference(by_name[name], by_name[NONE]),
-                          difference(by_name[PERFECT], by_name[NONE]))
+    """The share of what the posterior forgets that a prior wins back, and its standard error; nan
+    where it forgets less than two standard errors."""
+    _, forgotten = two_kinds(by_name)
+    mean, error = mean_and_error(forgotten)
+    if mean < 2 * error:
+        return np.nan, np.nan
+    return ratio_of_means(difference(by_name[name], by_name[NONE]), forgotten)
 
 
 def complete(rewards):
@@ -131,7 +109,8 @@ def kinds_table(rewards):
               *(f"{name} wins back, %" for name in BACK)]
     return text_table(header, rows) + (
         f"\nby the network: {FULL} − {PERFECT}; by the posterior: {PERFECT} − {NONE}, of which a\n"
-        "prior wins back a share; ± standard error")
+        "prior wins back a share; ± standard error; n/a: less than two standard errors are "
+        "forgotten")
 
 
 def locked_text(results):

@@ -259,6 +259,8 @@ def test_two_kinds_of_forgetting_are_told_apart():
         assert abs(half - 0.5) < 5 * 0.007 and 0 < error < 0.02
         mixed_up = by_name | {"no-prior": by_name["no-prior"][::-1]}   # planted: not the same runs
         assert equal.won_back(mixed_up, "both-priors")[1] > 5 * error
+        nothing = by_name | {"perfect-prior": by_name["no-prior"] + np.tile([1.0, -1.0], 4)}
+        assert np.isnan(equal.won_back(nothing, "both-priors")).all()
 
 
 def test_pictures_of_equal_show_the_numbers_of_the_report():
@@ -282,13 +284,13 @@ def test_pictures_of_equal_show_the_numbers_of_the_report():
 
 def test_scores_are_means_over_data_sets():
     """Those who did not play all data sets have no score."""
-    text = equal.summary_table(EQUALS)
+    text = report.scores_table(EQUALS)
     score, low, high = re.search(r"no-prior +([\d.]+) +([\d.]+) to ([\d.]+)", text).groups()
     rewards = statistics.grouped(EQUALS, "dataset", "algorithm")
     expected = np.mean([(x["no-prior"].mean() - 1000) / 4000 for x in rewards.values()])
     assert float(score) == pytest.approx(expected, abs=5e-4) and low < score < high
     partly = [x for x in EQUALS if x["algorithm"] != "printed" or x["dataset"] == "adult"]
-    assert "printed" not in equal.summary_table(partly)
+    assert "printed" not in report.scores_table(partly)
 
 
 def test_the_best_are_bold_and_those_within_its_error():
