@@ -19,8 +19,8 @@ from lab.paper import TABLE, WHEEL
 SOURCES = Path(__file__).resolve().parent / "data/sources.toml"
 SETS = tuple(TABLE)
 WHEELS = tuple(WHEEL)
-EVERYBODY = (*PAPERS, "carried", "greedy", "greedy-full", "perfect-prior")
-CHOICES = {"algorithms": (*EVERYBODY, "printed"),
+EVERYBODY = (*PAPERS, "printed", "carried", "greedy", "greedy-full", "perfect-prior")
+CHOICES = {"algorithms": EVERYBODY,
            "datasets": tuple(name for name in tomllib.loads(SOURCES.read_text(encoding="utf-8"))
                              if name != "amazon")}    # texts have a command of their own
 OWN = {"prior": None, "noise": None}

@@ -5,12 +5,12 @@ import numpy as np
 
 from lab import report as lab
 from lab.own import algorithms
-from lab.recipes import RECIPES, at_equal_settings
+from lab.recipes import at_equal_settings
 from lab.report import markdown_table, minus, plus_minus, text_table, title, with_error
 from lab.results import execute, make_runs
 from lab.statistics import difference, differences, grouped, judged, mean_and_error, ratio_of_means
 
-PRINTED = "mushroom", "adult", "statlog", "epileptic"     # where it is played unasked
+PRINTED = "mushroom", "adult", "statlog", "epileptic"     # where `printed` is played
 PRINTED_RUNS = 10
 FULL, PERFECT, NONE = "neural-linear", "perfect-prior", "no-prior"
 PAIRS = [
@@ -30,10 +30,9 @@ def measure(options):
     sets = [str(options.csv)] if options.csv else options.datasets
     runs = []
     for d in sets:
-        played = algorithms(options)
-        if d in PRINTED and not options.drift:
-            played.setdefault("printed", RECIPES["printed"])
-        for name, recipe in played.items():
+        for name, recipe in algorithms(options).items():
+            if name == "printed" and (options.drift or d not in PRINTED):
+                continue
             most = PRINTED_RUNS if name == "printed" else None
             runs += make_runs(options, d, name, at_equal_settings(recipe), most,
                               drift=options.drift)
