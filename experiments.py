@@ -70,7 +70,7 @@ COMMANDS = {
         {"runs": 10, "steps": 5000, "datasets": SETS}),
     "ablation": Command(
         "what each open choice is worth", 60, "studies.ablation",
-        {"runs": 5, "steps": 5000,
+        {"runs": 10, "steps": 5000,
          "datasets": ("statlog", "mushroom", "adult", "epileptic", "census")}),
     # pictures and pages
     "picture": Command("what is forgotten, on ten seeds", 1, "studies.picture", {"runs": 10},

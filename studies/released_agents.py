@@ -15,6 +15,7 @@
 With `constant`, a feature of 1 stands beside phi: its weight in mu0 is then the output bias.
 """
 import copy
+from functools import partial
 
 import numpy as np
 import torch
@@ -103,11 +104,11 @@ class Released(nlts.NeuralLinearTS):
         self.network = network
         self.buffer = nlts.ReplayBuffer(memory)
         self.train = RMSProp()                                                           # [2]
-        self.prior = prior
         self.matched = prior is nlts.likelihood_matching
-        self.match = smallest_above_tiny
-        if solver:
-            self.match = PrintedPrior(solver=solver, max_iters=2500).match
+        self.prior = partial(prior, match=smallest_above_tiny) if self.matched else prior
+        if solver:                                    # Eq. 6 as printed
+            self.prior = PrintedPrior(solver=solver, max_iters=2500)
+            self.solver_counts = self.prior.counts
         self.shown = list(self.arms)
         self.R2 = np.zeros(n_arms)                    # of all tuples, forgotten or not
         self.first_learned = None                     # precisions at the first phase
@@ -168,13 +169,11 @@ class Released(nlts.NeuralLinearTS):
 
     def priors(self, old, E_new):
         """(Phi0, mu0) of each arm."""
-        arguments = old, E_new, E_new, self.last_layer(), self.config.lam                # [6]
+        priors = self.prior(old, E_new, E_new, self.last_layer(), self.config.lam)       # [6]
         if self.matched:
-            priors = self.prior(*arguments, match=self.match)
             nothing = np.eye(len(priors[0][1])) / LEAST
             return [prior if len(E) else (nothing, prior[1])                             # [10]
                     for prior, E in zip(priors, E_new, strict=True)]
-        priors = self.prior(*arguments)
         if self.buffer.capacity is None:
             return priors
         return [(Phi0, mu0) for Phi0, (_, mu0)                                           # [8]
