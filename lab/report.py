@@ -7,7 +7,15 @@ import zlib
 import numpy as np
 
 from lab import paper
-from lab.statistics import LEVEL, bootstrap, grouped, judged, mean_and_error, mean_over_sets
+from lab.statistics import (
+    LEVEL,
+    bootstrap,
+    grouped,
+    judged,
+    mean_and_error,
+    mean_over_sets,
+    z_score,
+)
 
 LABELS = {
     "linear": "linear",
@@ -159,6 +167,11 @@ def difference_table(heading, found, rows, columns, digits=0):
     return text_table([heading, *columns.values()], body)
 
 
+def sentences(lines):
+    """Sentences, each on lines of its own that are not too long."""
+    return "\n".join(textwrap.fill(line, 110, subsequent_indent="  ") for line in lines)
+
+
 def counted(found, row, columns):
     """'more on 3 of 10 data sets, less on 1 (Adult)': what is certain in a row of differences."""
     signs = {column: found[row, column].sign for column in columns if (row, column) in found}
@@ -210,12 +223,34 @@ def scores_table(results):
         "sets of means over runs;\nthe interval by bootstrap over runs")
 
 
+NEAR = "Near the paper: |z| < 2, with the standard errors of both means; or within 3 % of its mean."
+
+
+def near_paper(cells):
+    """['17 of 30', ...]: how many cells {(data set, algorithm): rewards} have |z| < 2, and are
+    within 3 %: of the comparable data sets, then of all."""
+    found = []
+    for chosen in (paper.COMPARABLE, paper.TABLE):
+        near = []
+        for (d, name), x in cells.items():
+            number = paper.number(d, name)
+            if d in chosen and number:
+                z = z_score(x, *number, paper.RUNS)
+                near.append((abs(z) < 2, abs(np.mean(x) / number[0] - 1) <= 0.03))
+        found += [f"{sum(kind)} of {len(near)}" for kind in zip(*near, strict=True)] or ["", ""]
+    return found
+
+
 def worst_table(results):
     """What the worst run of each algorithm earned."""
     names = list(grouped(results, "algorithm"))
     rows = [[title(d), *(f"{own[name].min():.0f}" if name in own else "" for name in names)]
             for d, own in grouped(results, "dataset", "algorithm").items()]
     return text_table(["reward of the worst run", *names], rows)
+
+
+EXPLORATION = ("exploration: plays, after the initial pulls, of another arm than the one with the "
+               "highest estimate")
 
 
 def explored_table(results):
@@ -225,9 +260,7 @@ def explored_table(results):
     for d, own in grouped(results, "dataset", "algorithm", value="explored").items():
         rows.append([title(d), *(f"{100 * own[name].mean():.1f}" if name in own else ""
                                  for name in names)])
-    return text_table(["exploration, %", *names], rows) + (
-        "\nexploration: plays, after the initial pulls, of another arm than the one with the "
-        "highest estimate")
+    return text_table(["exploration, %", *names], rows) + f"\n{EXPLORATION}"
 
 
 def solver_text(results):

@@ -51,6 +51,21 @@ def ratio_of_means(x, y):
     return x.mean() / y.mean(), error
 
 
+def z_score(x, mean, sd, runs):
+    """How far the mean of x is from that of other runs, in standard errors of the difference; one
+    run is never far."""
+    own, error = mean_and_error(x)
+    return float((own - mean) / np.hypot(error, sd / np.sqrt(runs)))
+
+
+def growth(x, y, least=0):
+    """p of y ~ x^p by least squares in logarithms over x >= least, and its standard error."""
+    from scipy.stats import linregress  # slow to import
+    chosen = [(u, v) for u, v in zip(x, y, strict=True) if u >= least]
+    fit = linregress(*np.log(chosen).T)
+    return float(fit.slope), float(np.nan_to_num(fit.stderr))        # nan: y is constant
+
+
 # Verdicts -----------------------------------------------------------------------------------------
 
 class Judged(NamedTuple):

@@ -3,12 +3,29 @@
 The noise prior Inv-Gamma(6, b0) is changed and nothing else; `pooled` learns the scale of the noise
 from all arms.
 """
+import numpy as np
+
 import nlts_beyond
 from lab.recipes import RECIPES, WHEEL, with_arguments, with_settings
+from lab.report import (
+    EXPLORATION,
+    FAMILY,
+    counted,
+    curve,
+    difference_table,
+    label,
+    pyplot,
+    runs_of,
+    sentences,
+    text_table,
+    title,
+)
 from lab.results import execute, make_runs
+from lab.statistics import difference, grouped, judged, mean_and_error
 
 PLAYED = "neural-linear", "both-priors", "carried", "no-prior"
 NOISES = "b⁰ = 6", "b⁰ = 0.6", "b⁰ = 0.06", "pooled"
+POOLED = "pooled − b⁰ = 6"
 
 
 def with_noise(recipe, noise):
@@ -28,3 +45,62 @@ def measure(options):
                 recipe = with_settings(with_noise(RECIPES[name], noise), **phases)
                 runs += make_runs(options, d, name, recipe, variant=noise)
     return execute(options, runs)
+
+
+def report(results):
+    """What limited memory gains over full memory under each noise; what pooled noise gains."""
+    rewards = grouped(results, "variant", "dataset", "algorithm")
+    gains = {((noise, name), d): difference(own[name], own["neural-linear"])
+             for noise, sets in rewards.items() for d, own in sets.items()
+             for name in PLAYED[1:]}
+    gains |= {((POOLED, name), d): difference(own[name], rewards["b⁰ = 6"][d][name])
+              for d, own in rewards["pooled"].items() for name in PLAYED}
+    found = judged(gains)
+    sets = {d: title(d) for d in grouped(results, "dataset")}
+    words = [f"{name} against full memory, {noise}: {counted(found, (noise, name), sets)}"
+             for name in PLAYED[1:] for noise in NOISES]
+    tables = [gains_table(f"{noise}: reward − full memory's", found, noise, sets, PLAYED[1:])
+              for noise in NOISES]
+    tables.append(gains_table(f"reward: {POOLED}", found, POOLED, sets, PLAYED))
+    return "\n\n".join([sentences(words), *tables, FAMILY.format(len(found)),
+                        shares_text(results, sets)])
+
+
+def gains_table(heading, found, kind, sets, names):
+    """Paired differences of one kind: a row per data set."""
+    cells = {(d, name): one for ((of, name), d), one in found.items() if of == kind}
+    return difference_table(heading, cells, sets, {name: name for name in names})
+
+
+def shares_text(results, sets):
+    """The share of exploration: a row per data set and noise."""
+    shares = grouped(results, "dataset", "variant", "algorithm", value="explored")
+    rows = [[f"{text}, {noise}", *(f"{100 * shares[d][noise][name].mean():.1f}"
+                                   for name in PLAYED)]
+            for d, text in sets.items() for noise in NOISES]
+    return text_table(["exploration, %", *PLAYED], rows) + f"\n{EXPLORATION}"
+
+
+def plot(results):
+    """Reward minus full memory's against the noise: a panel per problem, a line per prior."""
+    rewards = grouped(results, "dataset", "variant", "algorithm")
+    rows = -(-(len(rewards) + 1) // 3)                # the legend has a panel of its own
+    figure, axes = pyplot().subplots(rows, 3, figsize=(8.6, 2.4 * rows), squeeze=False)
+    ticks = [noise.removeprefix("b⁰ = ") for noise in NOISES]
+    for axis, (d, by_noise) in zip(axes.flat, rewards.items(), strict=False):
+        for k, name in enumerate(PLAYED[1:]):
+            gains = [100 * difference(by_noise[noise][name], by_noise[noise]["neural-linear"])
+                     / by_noise[noise]["neural-linear"].mean() for noise in NOISES]
+            value, error = np.transpose([mean_and_error(x) for x in gains])
+            x = np.arange(len(NOISES)) + 0.1 * (k - 1)
+            curve(axis, x, value, 2 * np.where(np.isfinite(error), error, 0), label(name), name)
+        axis.axhline(0, color="black", linewidth=0.8)
+        axis.set_title(title(d), fontsize=9)
+        axis.set_xticks(range(len(NOISES)), ticks)
+    for axis in axes.flat[len(rewards):]:
+        axis.axis("off")
+    axes.flat[-1].legend(*axes[0, 0].get_legend_handles_labels(), loc="center", frameon=False)
+    figure.supxlabel("noise: b⁰ of Inv-Gamma(6, b⁰), or pooled", fontsize=9)
+    figure.supylabel("reward minus full memory's, %", fontsize=9)
+    figure.suptitle(f"Mean of {runs_of(results)} ± 2 standard errors; each panel has its own scale")
+    return {"": figure}
