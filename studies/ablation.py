@@ -10,14 +10,25 @@ from functools import partial
 import nlts
 import nlts_beyond
 from lab.recipes import RECIPES, at_equal_settings, with_arguments, with_settings
+from lab.report import (
+    FAMILY,
+    difference_table,
+    mean_sd,
+    sentences,
+    solver_text,
+    text_table,
+    title,
+)
 from lab.results import execute, make_runs
 from lab.runs import load
+from lab.statistics import difference, grouped, judged
 from studies import ablation_agents as agents
 from studies.peers_agents import wide_network
 
 SOLVERS = "mushroom", "adult", "statlog"              # where solvers are compared
 OFTEN = "mushroom", "adult", "statlog", "epileptic"   # where L is changed
 OFTEN_TIMES = 4                                       # as many runs as of the other choices
+OFTEN_L = "L = 50", "L = 100", "L = 200"
 OFTEN_PLAYED = "neural-linear", "both-priors", "carried"
 
 
@@ -86,3 +97,64 @@ def often(options, d):
     return [run for name in OFTEN_PLAYED for L in (50, 100, 200)
             for run in make_runs(options, d, name, with_settings(
                 at_equal_settings(RECIPES[name]), L=L, P=2 * L), variant=f"L = {L}")]
+
+
+def report(results):
+    """What each choice changes, a table per method; how often to learn."""
+    rewards = grouped(results, "algorithm", "variant", "dataset")
+    gains = {}
+    for method, by_variant in rewards.items():
+        for variant, by_set in by_variant.items():
+            base = by_variant.get("L = 100" if variant in OFTEN_L else "")
+            if variant not in ("", "L = 100"):
+                gains |= {(method, variant, d): difference(x, base[d]) for d, x in by_set.items()}
+    gains |= {(f"carried − {other}", L, d): difference(x, rewards[other][L][d])
+              for other in OFTEN_PLAYED[:2] for L in OFTEN_L
+              for d, x in rewards["carried"].get(L, {}).items()}
+    found = judged(gains)
+    parts = [choices_text(method, by_variant[""], found, results)
+             for method, by_variant in rewards.items() if "" in by_variant]
+    return "\n\n".join([sentences(answers(rewards, found)), *parts, often_text(found),
+                        *filter(None, [solver_text(results)]), FAMILY.format(len(found))])
+
+
+def answers(rewards, found):
+    """The largest certain change of each method; how carried fares at each L."""
+    words = []
+    for method in ("both-priors", "carried"):
+        percent = {(variant, d): 100 * one.mean / rewards[method][""][d].mean()
+                   for (of, variant, d), one in found.items()
+                   if of == method and variant not in OFTEN_L and one.sign}
+        if percent:
+            variant, d = max(percent, key=lambda cell: abs(percent[cell]))
+            words.append(f"{method}: of all changes, {len(percent)} are certain; the largest is "
+                         f"{variant}, {percent[variant, d]:+.0f} % on {title(d)}.")
+        else:
+            words.append(f"{method}: no change is certain.")
+    for other in OFTEN_PLAYED[:2]:
+        signs = [one.sign for (what, *_), one in found.items() if what == f"carried − {other}"]
+        words.append(f"carried against {other}, L = 50, 100 and 200: more in {signs.count(1)} of "
+                     f"{len(signs)} comparisons, less in {signs.count(-1)}.")
+    return words
+
+
+def choices_text(method, baseline, found, results):
+    """Differences from a method's baseline: a row per choice."""
+    variants = {variant: variant for of, variant, _ in found
+                if of == method and variant not in OFTEN_L}
+    cells = {(variant, d): one for (of, variant, d), one in found.items() if of == method}
+    sets = {d: title(d) for d in grouped(results, "dataset") if d in baseline}
+    rows = [[f"{method}: baseline", *(mean_sd(baseline[d]) for d in sets)]]
+    return text_table(["reward", *sets.values()], rows) + "\n\n" + difference_table(
+        "minus the baseline", cells, variants, sets)
+
+
+def often_text(found):
+    """How often to learn: differences from L = 100, and carried minus the others."""
+    sets = {d: title(d) for _, variant, d in found if variant in OFTEN_L}
+    changed = {((method, L), d): one for (method, L, d), one in found.items() if L in OFTEN_L}
+    fewer = {key: f"{key[0]}, {key[1]} − L = 100" for key, _ in changed if "−" not in key[0]}
+    others = {key: f"{key[1]}: {key[0]}" for key, _ in changed if "−" in key[0]}
+    return "\n\n".join([
+        difference_table("how often to learn, P = 2L", changed, fewer, sets),
+        difference_table("at equal settings", changed, others, sets)])

@@ -2,14 +2,32 @@
 
 After a learning phase, a prior Phi0 stands for the tuples that left the buffer. Full memory would
 have kept them: lam I + sum of phi phi' over those tuples, under the features of the moment. What is
-compared is s² = phi'(precision)⁻¹ phi on those tuples: below full memory's, the prior is too
+compared is s = sqrt(phi'(precision)⁻¹ phi) on those tuples: below full memory's, the prior is too
 certain; above, it has forgotten.
 """
+import numpy as np
+
 from lab.recipes import RECIPES, limited
+from lab.report import (
+    FAMILY,
+    difference_table,
+    explored_table,
+    label,
+    pyplot,
+    rewards_table,
+    runs_of,
+    solver_text,
+    style,
+    text_table,
+    title,
+    with_error,
+)
 from lab.results import execute, make_runs
+from lab.statistics import difference, grouped, judged, mean_and_error, ratio_of_means
 from studies.calibration_agents import Calibration, kept_prior
 
 PLAYED = "both-priors", "printed", "carried", "kept", "no-prior", "perfect-prior"
+LABELS = {"kept": "old covariance kept"}
 PRINTED = "mushroom", "adult", "statlog"              # where `printed` is measured
 
 
@@ -23,3 +41,77 @@ def measure(options):
                 runs += make_runs(options, d, name, recipe, observer=Calibration,
                                   experiment="table")
     return execute(options, runs)
+
+
+def report(results):
+    """How certain each prior is, beside full memory; what it earns."""
+    ratios, off = (by_set(results, value) for value in ("bias", "error"))
+    names = [name for name in PLAYED if any(name in own for own in ratios.values())]
+    nearest = [min(own, key=own.get) for own in off.values()]
+    certain = [d for d, own in ratios.items() if own["both-priors"] < 1]
+    rewards = grouped(results, "dataset", "algorithm")
+    found = judged({(d, name): difference(own[name], own["perfect-prior"])
+                    for d, own in rewards.items() for name in own if name != "perfect-prior"})
+    signs = [one.sign for (_, name), one in found.items() if name == "both-priors"]
+    rows = [[title(d), *(f"× {own[name]:.2f} (× {off[d][name]:.2f})" if name in own else ""
+                         for name in names)] for d, own in ratios.items()]
+    return "\n\n".join([
+        f"carried is nearest to full memory's s on {nearest.count('carried')} of {len(nearest)} "
+        f"data sets.\nboth-priors is more certain than full memory on {len(certain)}, and earns "
+        f"more than perfect-prior on {signs.count(1)}, less on {signs.count(-1)}.",
+        text_table(["s relative to full memory", *names], rows)
+        + "\nOn tuples that left the buffer, geometric mean over phases and arms: below 1, more "
+        "certain than full\nmemory. In brackets the factor by which s is off, whatever the side.",
+        won_back_text(rewards, names),
+        difference_table("reward − perfect-prior's", found, {d: title(d) for d in rewards},
+                         {name: name for name in names}) + "\n" + FAMILY.format(len(found)),
+        rewards_table(results), *filter(None, [solver_text(results)]), explored_table(results)])
+
+
+def by_set(results, value):
+    """{data set: {prior: factor of s}}: results have the logarithm of s²."""
+    measured = [result for result in results if result[value] is not None]
+    return {d: {name: float(np.exp(x.mean() / 2)) for name, x in own.items()}
+            for d, own in grouped(measured, "dataset", "algorithm", value=value).items()}
+
+
+def won_back_text(rewards, names):
+    """The share of what the posterior forgets that a prior wins back."""
+    names = [name for name in names if name != "no-prior"]
+    rows = []
+    for d, own in rewards.items():
+        lost = own["perfect-prior"] - own["no-prior"]
+        mean, error = mean_and_error(lost)
+        row = [title(d), with_error(mean, error)]
+        for name in names:
+            share = ratio_of_means(own[name] - own["no-prior"], lost) if name in own else ()
+            row.append(with_error(*(100 * x for x in share)) if share else "")
+        rows.append(row if mean > 2 * error else [*row[:2], *("unclear" for _ in names)])
+    return text_table(["won back, %", "perfect-prior − no-prior", *names], rows) + (
+        "\nThe share of what the posterior forgets that a prior wins back; unclear where that is "
+        "not more than two\nstandard errors.")
+
+
+def plot(results):
+    """s of each prior relative to full memory: a row per data set."""
+    ratios = by_set(results, "bias")
+    names = [name for name in PLAYED if any(name in own for own in ratios.values())]
+    figure, axis = pyplot().subplots(figsize=(8.6, 1.6 + 0.5 * len(ratios)))
+    for k, name in enumerate(names):
+        rows = [row + 0.15 * (k - (len(names) - 1) / 2) for row, own in enumerate(ratios.values())
+                if name in own]
+        values = [own[name] for own in ratios.values() if name in own]
+        axis.plot(values, rows, label=LABELS.get(name) or label(name), markersize=6,
+                  **style(name) | {"linestyle": "none"})
+    axis.set_xscale("log", base=2)
+    axis.xaxis.set_major_formatter("× {x:g}")
+    axis.axvline(1, color="black", linewidth=0.8)
+    for row in range(1, len(ratios)):
+        axis.axhline(row - 0.5, color="0.85", linewidth=0.8)
+    axis.set_yticks(range(len(ratios)), map(title, ratios))
+    axis.set_ylim(len(ratios) - 0.5, -0.5)
+    axis.set_xlabel("s relative to full memory, on tuples that left the buffer\n"
+                    "← more certain than full memory          less certain →")
+    figure.legend(loc="outside lower center", ncols=3)
+    figure.suptitle(f"Geometric mean of {runs_of(results)}")
+    return {"": figure}

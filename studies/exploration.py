@@ -57,13 +57,22 @@ def report(results):
               for d, own in rewards["pooled"].items() for name in PLAYED}
     found = judged(gains)
     sets = {d: title(d) for d in grouped(results, "dataset")}
-    words = [f"{name} against full memory, {noise}: {counted(found, (noise, name), sets)}"
-             for name in PLAYED[1:] for noise in NOISES]
+    words = [f"both-priors against full memory, {noise}: "
+             f"{counted(found, (noise, 'both-priors'), sets)}" for noise in ("b⁰ = 6", "pooled")]
     tables = [gains_table(f"{noise}: reward − full memory's", found, noise, sets, PLAYED[1:])
               for noise in NOISES]
     tables.append(gains_table(f"reward: {POOLED}", found, POOLED, sets, PLAYED))
-    return "\n\n".join([sentences(words), *tables, FAMILY.format(len(found)),
-                        shares_text(results, sets)])
+    return "\n\n".join([sentences(words), counts_text(found, sets), *tables,
+                        FAMILY.format(len(found)), shares_text(results, sets)])
+
+
+def counts_text(found, sets):
+    """On how many data sets limited memory certainly earns more, and less, than full memory."""
+    rows = []
+    for noise in NOISES:
+        signs = [[found[(noise, name), d].sign for d in sets] for name in PLAYED[1:]]
+        rows.append([noise, *(f"{own.count(1)} more, {own.count(-1)} less" for own in signs)])
+    return text_table([f"of {len(sets)} data sets, against full memory", *PLAYED[1:]], rows)
 
 
 def gains_table(heading, found, kind, sets, names):
