@@ -10,6 +10,7 @@ from lab import paper
 from lab.statistics import (
     LEVEL,
     bootstrap,
+    detectable,
     grouped,
     judged,
     mean_and_error,
@@ -154,9 +155,9 @@ FAMILY = ("Differences are paired by run, ± standard error. * certain at "
           f"{LEVEL:.0%}: t-test, with Holm's correction\nfor all {{}} differences of this command.")
 
 
-def difference_table(heading, found, rows, columns, digits=0):
+def difference_table(heading, found, rows, columns, digits=0, above=()):
     """Paired differences, with * where they are certain: found[row, column] is a Judged. rows and
-    columns are {key: text}; a cell that was not played is empty."""
+    columns are {key: text}; a cell that was not played is empty. Rows `above` come first."""
     def cell(key):
         if key not in found:
             return ""
@@ -164,7 +165,20 @@ def difference_table(heading, found, rows, columns, digits=0):
         return plus_minus(one.mean, one.error, digits) + (" *" if one.sign else "  ")
 
     body = [[text, *(cell((row, column)) for column in columns)] for row, text in rows.items()]
-    return text_table([heading, *columns.values()], body)
+    return text_table([heading, *columns.values()], [*above, *body])
+
+
+def power(found):
+    """{runs: standard deviations of a paired difference that would be found}, of {key: Judged}."""
+    counts = sorted({one.runs for one in found.values() if one.runs > 1})
+    return {runs: detectable(runs, len(found)) for runs in counts}
+
+
+def power_text(found):
+    """Which difference would be found."""
+    words = ", ".join(f"{sd:.1f} with {runs} runs" for runs, sd in power(found).items())
+    return ("Found in 80 % of such studies would be a difference of so many standard deviations over "
+            f"runs:\n{words}.")
 
 
 def sentences(lines):

@@ -14,9 +14,9 @@ from lab.report import (
     FAMILY,
     difference_table,
     mean_sd,
+    power_text,
     sentences,
     solver_text,
-    text_table,
     title,
 )
 from lab.results import execute, make_runs
@@ -115,7 +115,8 @@ def report(results):
     parts = [choices_text(method, by_variant[""], found, results)
              for method, by_variant in rewards.items() if "" in by_variant]
     return "\n\n".join([sentences(answers(rewards, found)), *parts, often_text(found),
-                        *filter(None, [solver_text(results)]), FAMILY.format(len(found))])
+                        *filter(None, [solver_text(results)]),
+                        FAMILY.format(len(found)) + "\n" + power_text(found)])
 
 
 def answers(rewards, found):
@@ -140,13 +141,12 @@ def answers(rewards, found):
 
 def choices_text(method, baseline, found, results):
     """Differences from a method's baseline: a row per choice."""
-    variants = {variant: variant for of, variant, _ in found
-                if of == method and variant not in OFTEN_L}
-    cells = {(variant, d): one for (of, variant, d), one in found.items() if of == method}
+    cells = {(variant, d): one for (of, variant, d), one in found.items()
+             if of == method and variant not in OFTEN_L}
     sets = {d: title(d) for d in grouped(results, "dataset") if d in baseline}
-    rows = [[f"{method}: baseline", *(mean_sd(baseline[d]) for d in sets)]]
-    return text_table(["reward", *sets.values()], rows) + "\n\n" + difference_table(
-        "minus the baseline", cells, variants, sets)
+    first = [f"{method}: reward", *(mean_sd(baseline[d]) for d in sets)]
+    return difference_table("minus this method's reward", cells,
+                            {variant: f"  {variant}" for variant, _ in cells}, sets, above=[first])
 
 
 def often_text(found):

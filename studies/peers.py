@@ -13,6 +13,8 @@ from lab.report import (
     counted,
     difference_table,
     forest,
+    power,
+    power_text,
     pyplot,
     rewards_table,
     sentences,
@@ -22,7 +24,7 @@ from lab.report import (
 )
 from lab.results import execute, make_runs
 from lab.runs import Recipe
-from lab.statistics import detectable, difference, grouped, judged
+from lab.statistics import difference, grouped, judged
 from studies.peers_agents import LiM2, NeuralTS, wide_network
 from studies.released_agents import Biased
 
@@ -56,24 +58,22 @@ def report(results):
     return "\n\n".join([
         sentences([*(f"carried against {name}: {counted(found, name, sets)}" for name in peers),
                    f"All but LiM2, which learns at every step, have L = {EQUAL['L']} and "
-                   f"P = {EQUAL['P']}; all have {EQUAL['initial_pulls']} initial pulls."]),
+                   f"P = {EQUAL['P']}; all have {EQUAL['initial_pulls']} initial pulls. "
+                   "LiM2 and NeuralTS have a noise of their own, the others pooled noise."]),
         difference_table("reward: carried", by_set, sets, peers)
         + "\n" + FAMILY.format(len(found)),
-        power_text(by_set, sets, peers),
+        found_text(by_set, sets, peers),
         rewards_table(results), worst_table(results), seconds_text(results)])
 
 
-def power_text(found, sets, peers):
+def found_text(found, sets, peers):
     """The difference that would be found, in rewards."""
-    in_sd = {runs: detectable(runs, len(found))
-             for runs in sorted({one.runs for one in found.values() if one.runs > 1})}
+    in_sd = power(found)
     rows = [[text, *(f"{in_sd[one.runs] * one.error * one.runs ** 0.5:.0f}"
                      if (one := found.get((d, name))) and one.runs > 1 else "" for name in peers)]
             for d, text in sets.items()]
-    words = ", ".join(f"{sd:.1f} with {runs} runs" for runs, sd in in_sd.items())
-    return text_table(["difference that is found", *peers.values()], rows) + (
-        "\nThe difference in reward that is certain in 80 % of such studies; in standard deviations"
-        f" of a paired\ndifference: {words}.")
+    table = text_table(["difference that would be found", *peers.values()], rows)
+    return f"{table}\n{power_text(found)}"
 
 
 def seconds_text(results):
