@@ -177,8 +177,8 @@ def power(found):
 def power_text(found):
     """Which difference would be found."""
     words = ", ".join(f"{sd:.1f} with {runs} runs" for runs, sd in power(found).items())
-    return ("Found in 80 % of such studies would be a difference of so many standard deviations over "
-            f"runs:\n{words}.")
+    return ("So many standard deviations over runs a difference must have, to be found in 80 % of "
+            f"such studies:\n{words}.")
 
 
 def sentences(lines):
