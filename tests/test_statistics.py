@@ -7,131 +7,40 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from lab import statistics
+from lab import paper, report, statistics
 
 CHANCES = st.lists(st.floats(0, 1), min_size=1, max_size=12)
 
 
-def test_lines_are_grouped_by_their_fields():
-    lines = [{"dataset": d, "algorithm": a, "run": r, "reward": 100 * r + len(a)}
-             for d, a, r in itertools.product("xy", ("one", "three"), range(2))]
-    lines.append({"dataset": "x", "algorithm": "one", "variant": "v", "reward": 7})
-    rewards = statistics.grouped(lines, "dataset", "algorithm", "variant")
+def test_results_are_grouped_by_their_fields():
+    results = [{"dataset": d, "algorithm": a, "run": r, "reward": 100 * r + len(a)}
+               for d, a, r in itertools.product("xy", ("one", "three"), range(2))]
+    results.append({"dataset": "x", "algorithm": "one", "variant": "v", "reward": 7})
+    rewards = statistics.grouped(results, "dataset", "algorithm", "variant")
     assert list(rewards) == ["x", "y"] and list(rewards["x"]["one"]) == ["", "v"]
     np.testing.assert_array_equal(rewards["y"]["three"][""], [5, 105])
     np.testing.assert_array_equal(rewards["x"]["one"]["v"], [7])
 
 
 def test_paired_differences():
-    x, y = np.array([3.0, 5.0, 10.0]), np.array([1.0, 2.0, 3.0])
-    mean, error = statistics.paired(x, y)
+    difference = statistics.difference([3.0, 5.0, 10.0], [1.0, 2.0, 3.0, 99.0])
+    mean, error = statistics.mean_and_error(difference)
     assert mean == 4 and error == pytest.approx(np.std([2, 3, 7], ddof=1) / np.sqrt(3))
-    assert statistics.paired([2.0])[1] == np.inf
+    assert statistics.mean_and_error([2.0])[1] == np.inf
 
 
-def test_the_jackknife_knows_the_spread_of_a_share():
+def test_the_jackknife_knows_the_spread_of_a_ratio():
     """Its error, averaged over 300 samples of 20 runs, is the spread within 15 % (4 sigma)."""
     rng, values, errors = np.random.default_rng(0), [], []
     for _ in range(300):
         whole = 10 + rng.normal(size=20)
-        value, error = statistics.share(0.8 * whole + rng.normal(size=20), whole)
+        value, error = statistics.ratio_of_means(0.8 * whole + rng.normal(size=20), whole)
         values.append(value)
         errors.append(error)
     assert np.mean(errors) == pytest.approx(np.std(values), rel=0.15)
     assert np.mean(values) == pytest.approx(0.8, abs=0.01)
-    assert np.isnan(statistics.share(np.ones(3), np.zeros(3))).all()
-    assert statistics.share([1.0], [4.0])[0] == 0.25
-
-
-# Verdicts -----------------------------------------------------------------------------------------
-
-def test_p_values_are_those_of_a_t_test():
-    x = np.random.default_rng(0).normal(0.3, 1, 12)
-    assert statistics.p_value(*statistics.paired(x), 12) == pytest.approx(
-        stats.ttest_1samp(x, 0).pvalue)
-    assert statistics.p_value(5.0, np.inf, 1) == 1
-    assert statistics.p_value(5.0, 0.0, 3) == 0 and statistics.p_value(0.0, 0.0, 3) == 1
-
-
-@given(CHANCES)
-def test_holm_is_its_formula(p):
-    """Adjusted p of the i-th smallest: the largest of (m - j + 1) p_j over all j up to i."""
-    order = sorted(range(len(p)), key=p.__getitem__)
-    expected = [0.0] * len(p)
-    for i, at in enumerate(order):
-        expected[at] = min(1.0, max((len(p) - j) * p[order[j]] for j in range(i + 1)))
-    np.testing.assert_allclose(statistics.holm(p), expected)
-
-
-@given(CHANCES, st.randoms())
-def test_holm_does_not_depend_on_the_order(p, random):
-    order = random.sample(range(len(p)), len(p))
-    shuffled = statistics.holm([p[i] for i in order])
-    np.testing.assert_allclose(shuffled, statistics.holm(p)[order])
-
-
-def test_a_family_without_effects_is_rarely_called_significant():
-    """Of 1,000 families of 20 claims about nothing at most 5 % have a verdict: within 4 sigma, 78;
-    without a correction it would be about 640."""
-    rng, alarms, uncorrected = np.random.default_rng(0), 0, 0
-    for _ in range(1000):
-        family = rng.normal(size=(20, 8))
-        p = np.array([statistics.p_value(*statistics.paired(x), 8) for x in family])
-        alarms += (statistics.holm(p) <= 0.05).any()
-        uncorrected += (p <= 0.05).any()
-    assert alarms < 78 < 500 < uncorrected
-
-
-def test_verdicts():
-    x = np.array([1.0, 1.1, 0.9, 1.0, 1.05])
-    assert statistics.verdicts([x, -x, x - x.mean()]) == ["supported", "not supported", "unclear"]
-    assert statistics.verdicts([np.array([1.0])]) == ["unclear"]
-    slight = np.array([0.1, 1.0, 1.9, 0.4])           # p = 0.09 x 1, so never in a family
-    assert statistics.verdicts([slight]) == ["unclear"]
-    between = x * [1, 5, 1, 1, 5] - 0.8               # alone it would do, among ten it does not
-    assert 0.005 < statistics.p_value(*statistics.paired(between), 5) < 0.2
-    assert statistics.verdicts([between] + [slight] * 9)[0] == "unclear"
-
-
-# Summaries ----------------------------------------------------------------------------------------
-
-@given(st.integers(1, 20), st.integers(0, 100))
-def test_the_interquartile_mean_is_that_of_the_middle_half(n, seed):
-    scores = np.random.default_rng(seed).normal(size=(2, 2 * n))
-    middle = np.sort(scores.ravel())[n:3 * n]
-    assert statistics.interquartile_mean(list(scores)) == pytest.approx(middle.mean())
-
-
-def test_the_interquartile_mean_ignores_a_wild_run():
-    scores = [np.full(8, 0.5), np.full(8, 0.7)]
-    wild = [scores[0], np.append(scores[1][:-1], -1000.0)]
-    assert statistics.interquartile_mean(wild) == pytest.approx(0.6, abs=0.04)
-
-
-def test_the_probability_of_improvement_counts_pairs():
-    x = [np.array([1.0, 2.0, 3.0, 4.0]), np.array([5.0])]
-    y = [np.array([0.0, 2.0, 4.0, 3.0]), np.array([4.0])]
-    assert statistics.probability_of_improvement(x, y) == pytest.approx((2.5 / 4 + 1) / 2)
-    assert statistics.probability_of_improvement(x, x) == 0.5
-
-
-def test_a_bootstrap_interval_covers_what_it_should():
-    """95 % of the intervals for a mean, of 200 samples of 30 runs, hold it: 4 sigma is 6 %."""
-    rng, held = np.random.default_rng(0), 0
-    for _ in range(200):
-        sample = [rng.normal(3, 1, 15), rng.normal(5, 1, 15)]
-        low, high = statistics.bootstrap(lambda s: np.mean([x.mean() for x in s]), sample,
-                                         resamples=200)
-        held += low <= 4 <= high
-    assert 0.86 < held / 200 <= 1
-
-
-def test_a_bootstrap_keeps_runs_in_pairs():
-    """x beats y in every run, though each has a large spread: resampled in pairs it always does."""
-    y = [100 * np.random.default_rng(0).normal(size=20)]
-    x = [y[0] + 1]
-    low, high = statistics.bootstrap(statistics.probability_of_improvement, x, y, resamples=50)
-    assert low == high == 1
+    assert np.isnan(statistics.ratio_of_means(np.ones(3), np.zeros(3))).all()
+    assert statistics.ratio_of_means([1.0], [4.0])[0] == 0.25
 
 
 @pytest.mark.parametrize("power", [0.5, 1.0, 2.0])
@@ -143,4 +52,87 @@ def test_growth_finds_the_power_and_its_error(power):
     assert e == pytest.approx(0.1 / np.sqrt(200) / np.log(x).std(), rel=0.3)
     kink = np.where(x < 30, 30.0, x) ** power
     assert statistics.growth(x, kink, least=30)[0] == pytest.approx(power)
-    assert statistics.growth(x, kink, most=29)[0] == pytest.approx(0, abs=1e-9)
+
+
+# Verdicts -----------------------------------------------------------------------------------------
+
+@given(CHANCES)
+def test_holm_is_its_formula(p):
+    """Adjusted p of the i-th smallest: the largest of (m - j + 1) p_j over all j up to i."""
+    order = sorted(range(len(p)), key=p.__getitem__)
+    expected = [0.0] * len(p)
+    for i, at in enumerate(order):
+        expected[at] = min(1.0, max((len(p) - j) * p[order[j]] for j in range(i + 1)))
+    np.testing.assert_allclose(statistics.holm(p), expected)
+
+
+def test_a_family_without_effects_is_rarely_called_certain():
+    """Of 300 families of 20 claims about nothing at most 5 % have a verdict: within 4 sigma, 31;
+    without a correction it would be about 190."""
+    rng, alarms, uncorrected = np.random.default_rng(0), 0, 0
+    for _ in range(300):
+        family = dict(enumerate(rng.normal(size=(20, 8))))
+        alarms += any(one.sign for one in statistics.judged(family).values())
+        uncorrected += any(statistics.p_value(x) <= 0.05 for x in family.values())
+    assert alarms < 31 < 150 < uncorrected
+
+
+def test_judged():
+    x = np.array([1.0, 1.1, 0.9, 1.0, 1.05])
+    found = statistics.judged({"up": x, "down": -x, "nothing": x - x.mean(), "one run": x[:1]})
+    assert [one.sign for one in found.values()] == [1, -1, 0, 0]
+    assert found["up"][:2] == pytest.approx((x.mean(), x.std(ddof=1) / np.sqrt(5)))
+    assert found["one run"].runs == 1 and found["one run"].error == np.inf
+    assert statistics.p_value(np.full(3, 5.0)) == 0 and statistics.p_value(np.zeros(3)) == 1
+    between = x * [1, 5, 1, 1, 5] - 0.8               # alone it would do, among twenty it does not
+    assert 0.0025 < stats.ttest_1samp(between, 0).pvalue == statistics.p_value(between)
+    family = {"it": between} | {i: np.array([1.0, -1.0]) for i in range(19)}
+    assert statistics.judged(family)["it"].sign == 0
+
+
+def test_a_detectable_difference_is_found_as_often_as_it_says():
+    """400 samples with a true difference of that size: 80 % are found, within 4 sigma."""
+    rng, runs, tests = np.random.default_rng(0), 6, 10
+    size = statistics.detectable(runs, tests)
+    found = [statistics.p_value(size + rng.normal(size=runs)) <= 0.05 / tests for _ in range(400)]
+    assert np.mean(found) == pytest.approx(0.8, abs=4 * np.sqrt(0.16 / 400))
+
+
+def test_cells_near_the_paper():
+    """z has both standard errors: 10 ± 3 of 50 runs there, 11 ± 2 of 4 runs here."""
+    x = np.array([9.0, 10.0, 12.0, 13.0])
+    error = np.sqrt(x.var(ddof=1) / 4 + 9 / 50)
+    assert statistics.z_score(x, 10, 3, 50) == pytest.approx(1 / error)
+    adult, jester = (paper.number(d, "linear")[0] for d in ("adult", "jester"))
+    cells = {("adult", "linear"): np.full(5, adult * 1.02),          # |z| is far above 2 in both
+             ("adult", "neural-linear"): np.full(5, adult * 1.04),
+             ("jester", "linear"): jester * np.array([0.5, 1.5]),    # no comparable data set; z = 0
+             ("wheel-0.5", "carried"): np.ones(2)}                   # the paper has no number
+    assert report.near_paper(cells) == ["0 of 2", "1 of 2", "1 of 3", "2 of 3"]
+
+
+# Summaries ----------------------------------------------------------------------------------------
+
+def test_the_probability_of_improvement_counts_pairs():
+    x = [np.array([1.0, 2.0, 3.0, 4.0]), np.array([5.0])]
+    y = [np.array([0.0, 2.0, 4.0, 3.0]), np.array([4.0])]
+    assert statistics.probability_of_improvement(x, y) == pytest.approx((2.5 / 4 + 1) / 2)
+    assert statistics.mean_over_sets(x) == pytest.approx((2.5 + 5) / 2)
+
+
+def test_a_bootstrap_interval_covers_what_it_should():
+    """95 % of the intervals for a mean, of 200 samples of 30 runs, hold it: 4 sigma is 6 %."""
+    rng, held = np.random.default_rng(0), 0
+    for _ in range(200):
+        sample = [rng.normal(3, 1, 15), rng.normal(5, 1, 15)]
+        low, high = statistics.bootstrap(statistics.mean_over_sets, sample, resamples=200)
+        held += low <= 4 <= high
+    assert 0.86 < held / 200 <= 1
+
+
+def test_a_bootstrap_keeps_runs_in_pairs():
+    """x beats y in every run, though each has a large spread: resampled in pairs it always does."""
+    y = [100 * np.random.default_rng(0).normal(size=20)]
+    x = [y[0] + 1]
+    low, high = statistics.bootstrap(statistics.probability_of_improvement, x, y, resamples=50)
+    assert low == high == 1
