@@ -177,6 +177,8 @@ def power(found):
 def power_text(found):
     """Which difference would be found."""
     words = ", ".join(f"{sd:.1f} with {runs} runs" for runs, sd in power(found).items())
+    if not words:
+        return "One run finds no difference."
     return ("So many standard deviations over runs a difference must have, to be found in 80 % of "
             f"such studies:\n{words}.")
 
