@@ -55,7 +55,7 @@ def measure(options):
         "phases": {"played": fastest(options, 8000, 400),
                    "at random": fastest(options, 40_000, 400, True)},
         "n": [TUPLES, eq6_seconds(OURS, [(1, n) for n in TUPLES], seed)],
-        "n, SCS": [MANY, eq6_seconds(SCS, [(1, n) for n in MANY], seed, repeats=1)],
+        "n, SCS": [MANY, eq6_seconds(SCS, [(1, n) for n in MANY], seed, repeats=3)],
         "N": [ARMS, eq6_seconds(OURS, [(N, 100) for N in ARMS], seed)],
         "step": {dim: step_seconds(dim, 50, 5, seed) for dim in DIMS},
         "training": training_seconds(5, seed),

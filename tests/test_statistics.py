@@ -103,11 +103,11 @@ def test_cells_near_the_paper():
     x = np.array([9.0, 10.0, 12.0, 13.0])
     error = np.sqrt(x.var(ddof=1) / 4 + 9 / 50)
     assert statistics.z_score(x, 10, 3, 50) == pytest.approx(1 / error)
-    adult, jester = (paper.number(d, "linear")[0] for d in ("adult", "jester"))
-    cells = {("adult", "linear"): np.full(5, adult * 1.02),          # |z| is far above 2 in both
-             ("adult", "neural-linear"): np.full(5, adult * 1.04),
-             ("jester", "linear"): jester * np.array([0.5, 1.5]),    # no comparable data set; z = 0
-             ("wheel-0.5", "carried"): np.ones(2)}                   # the paper has no number
+    ratios = {("adult", "linear"): np.full(5, 1.02),                 # |z| is far above 2 in both
+              ("adult", "neural-linear"): np.full(5, 1.04),
+              ("jester", "linear"): np.array([0.5, 1.5])}            # no comparable data set; z = 0
+    cells = {cell: paper.number(*cell)[0] * x for cell, x in ratios.items()}
+    cells["wheel-0.5", "carried"] = np.ones(2)                       # the paper has no number
     assert report.near_paper(cells) == ["0 of 2", "1 of 2", "1 of 3", "2 of 3"]
 
 
