@@ -15,9 +15,6 @@ PAPERS = "neural-linear", "both-priors", "printed", "carried"
 EQUAL = "equal settings"
 SLACK = 0.1                                           # "as good as", of full memory's regret
 PRINTED = "ε-greedy, ε = 0.1"
-OLDER_RUNS = 5
-OLDER = {  # mean and standard deviation with another text network and other tokens
-    PRINTED: (2661.2, 75.1), "neural-linear": (2805.6, 28.8), "both-priors": (2778.8, 22.4)}
 CLAIMS = [  # the better, the worse, slack; the paper's, then ours
     ("neural-linear", PRINTED, 0), ("printed", PRINTED, 0), ("both-priors", PRINTED, 0),
     ("printed", "neural-linear", SLACK), ("both-priors", "neural-linear", SLACK),
@@ -58,10 +55,11 @@ def papers_number(name):
     return known.get(name)
 
 
-def below(x, number, runs=paper.RUNS):
-    """How far our mean is below a (mean, standard deviation) of so many runs, ± standard error."""
+def missing(x, name):
+    """The paper's mean minus ours, ± standard error of both."""
+    theirs, sd = papers_number(name)
     mean, error = mean_and_error(x)
-    return number[0] - mean, np.hypot(error, number[1] / runs ** 0.5)
+    return theirs - mean, np.hypot(error, sd / paper.RUNS ** 0.5)
 
 
 def report(results):
@@ -71,10 +69,9 @@ def report(results):
     for name, x in rewards.items():
         theirs = papers_number(name)
         rows.append([name, mean_sd(x), paper.cell(theirs),
-                     plus_minus(*below(x, theirs)) if theirs else "",
-                     paper.cell(OLDER.get(name))])
+                     plus_minus(*missing(x, name)) if theirs else ""])
     always = np.mean([result["best_arm"] for result in results])
-    header = ["Amazon reviews", "reward", "in the paper", "missing", "older network"]
+    header = ["Amazon reviews", "reward", "in the paper", "missing"]
     parts = [answer(rewards), text_table(header, rows) + (
         f"\nmean ± standard deviation of {lab.runs_of(results)} of {results[0]['steps']} steps; "
         f"always playing the commonest rating earns {always:.0f};\nmissing: the paper's mean "
@@ -85,19 +82,16 @@ def report(results):
 
 
 def answer(rewards):
-    """Whether the linked network and its tokens explain what is missing."""
+    """What is missing of the paper's rewards, with the network and the tokens that it links."""
     sentences = []
-    for name, older in OLDER.items():
+    for name in (PRINTED, "neural-linear", "printed", "both-priors"):
         if name in rewards and len(rewards[name]) > 1:
-            missing, error = below(rewards[name], papers_number(name))
-            lost, unsure = below(rewards[name], older, OLDER_RUNS)
-            word = "a part" if -lost > 2 * unsure else "nothing that is certain"
-            word = "all of it" if abs(missing) < 2 * error else word
-            sentences.append(
-                f"{name}: {papers_number(name)[0] - older[0]:.0f} were missing with an older "
-                f"network, {missing:.0f} ± {error:.0f} are missing now; explained: {word}.")
-    return lab.wrapped("What the network that the paper links, and its tokens, explain of the "
-                       "reward that is missing.", *sentences)
+            gap, error = missing(rewards[name], name)
+            word = "within two standard errors of the paper's" if abs(gap) < 2 * error else (
+                f"{abs(gap):.0f} ± {error:.0f} {'below' if gap > 0 else 'above'} the paper's")
+            sentences.append(f"{name} is {word}.")
+    return lab.wrapped("With the network and the tokens that the paper links,",
+                       *(sentences or ["one run says little of what is missing."]))
 
 
 def claims_text(rewards, optimal):

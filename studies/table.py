@@ -6,17 +6,11 @@ from lab import report as lab
 from lab.own import algorithms
 from lab.report import markdown_table, mean_sd, minus, text_table, title
 from lab.results import execute, make_runs
-from lab.statistics import differences, grouped, judged, mean_and_error
+from lab.statistics import differences, grouped, judged, z_score
 
 MOST = {"printed": 20}                                # runs; a solver of Eq. 6 takes its time
 PAPERS = "printed", "both-priors"                     # its method, as two readings of Eq. 6
 NEAR = 0.03                                           # of the paper's mean
-NOT_COMPARABLE = {  # whose rows or rewards are not the paper's; README.md of data has the files
-    "financial": "3,713 rows for 5,000 steps; portfolios are drawn at random",
-    "jester": "which joke is which column is not known",
-    "census": "the first 15,317 of 2,458,285 rows",
-    "scania": "the first 9,000 of 60,000 rows",
-}
 METHOD = "both priors"                                # in a claim: each of PAPERS
 CLAIMS = [  # the better, the worse, section of the paper, data sets that it is said of
     (METHOD, "no-prior", "4.2", tuple(paper.TABLE)),
@@ -72,9 +66,8 @@ def papers_sign(better, worse, d):
 
 def distance(rewards, d, name):
     """How far our mean is from the paper's: as a share of it, and in standard errors of both."""
-    mean, error = mean_and_error(rewards)
     theirs, sd = paper.number(d, name)
-    return mean / theirs - 1, (mean - theirs) / np.hypot(error, sd / paper.RUNS ** 0.5)
+    return np.mean(rewards) / theirs - 1, z_score(rewards, theirs, sd, paper.RUNS)
 
 
 def agreement(results):
@@ -106,7 +99,7 @@ def report(results):
 
 
 KINDS = {"|z| < 2": lambda share, z: abs(z) < 2,
-         f"within {100 * NEAR:.0f} %": lambda share, z: abs(share) < NEAR}
+         f"within {100 * NEAR:.0f} %": lambda share, z: abs(share) <= NEAR}
 
 
 def answer(near):
@@ -114,7 +107,7 @@ def answer(near):
     sentences = []
     for name in PAPERS:
         if name in near:
-            comparable = [cell for d, cell in near[name].items() if d not in NOT_COMPARABLE]
+            comparable = [cell for d, cell in near[name].items() if d not in paper.NOT_COMPARABLE]
             counts = [f"{kind} on {sum(ok(*cell) for cell in comparable)} of {len(comparable)} "
                       f"comparable data sets ({sum(ok(*cell) for cell in near[name].values())} of "
                       f"all {len(near[name])})" for kind, ok in KINDS.items()]
@@ -129,14 +122,14 @@ def agreement_table(near):
     for d in sets:
         found = [near[name].get(d) for name in near]
         cells = [f"{100 * cell[0]:+.1f} ({cell[1]:+.1f})" if cell else "" for cell in found]
-        rows.append([title(d) + (" °" if d in NOT_COMPARABLE else ""), *cells])
-    for what, left_out in (("comparable", NOT_COMPARABLE), ("all", ())):
+        rows.append([title(d) + (" °" if d in paper.NOT_COMPARABLE else ""), *cells])
+    for what, left_out in (("comparable", paper.NOT_COMPARABLE), ("all", ())):
         for kind, ok in KINDS.items():
             columns = [[cell for d, cell in near[name].items() if d not in left_out]
                        for name in near]
             rows.append([f"{kind}, {what}", *(f"{sum(ok(*cell) for cell in cells)} of {len(cells)}"
                                               for cells in columns)])
-    notes = [f"{title(d)}: {why}" for d, why in NOT_COMPARABLE.items() if d in sets]
+    notes = [f"{title(d)}: {why}" for d, why in paper.NOT_COMPARABLE.items() if d in sets]
     return text_table(["% above the paper (z)", *near], rows) + (
         "\nz: the difference over the standard error of both (the paper's: sd / √50)"
         + ("\n" + lab.wrapped("° not comparable.", "; ".join(notes)) if notes else ""))
