@@ -1,4 +1,4 @@
-"""What all tests share: one thread for linear algebra, fixed examples under CI, the module."""
+"""What all tests share: one thread for linear algebra, the same examples each time, the modules."""
 import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -7,12 +7,18 @@ import importlib
 import sys
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
-settings.register_profile("default", deadline=None, database=None, max_examples=40,
-                          suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
-settings.load_profile("ci" if os.environ.get("CI") else "default")
+settings.register_profile("default", deadline=None, database=None, derandomize=True,
+                          max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+# for planted bugs: whether a property fails, not its smallest example
+settings.register_profile("planted", settings.get_profile("default"), phases=[Phase.generate],
+                          report_multiple_bugs=False)
+settings.load_profile("default")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "slow: needs a browser, a cluster or minutes")
 
 
 @pytest.fixture(autouse=True)
