@@ -1,78 +1,71 @@
 """Tests of nlts_beyond.py: the carried prior, Phi0 = Phi_old + m C, and the pooled noise."""
+import itertools
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from scipy import stats
-from test_agent import Archive, small_agent, step_of
 
+import datasets
 import nlts_beyond
-from test_nlts import assert_posterior, close, printed, random_regression, seeds
+from lab import fast
+from tests.oracles import Archive, close, numbers, regressions, small_agent, step_of
 
 
-def carried_arm(nlts, seed, n=12):
-    """What left the buffer of an arm, the old features in the buffer, and the last layer (1, g)."""
-    rng, E, r, _, _ = random_regression(seed)
-    g = E.shape[1]
-    forgotten = nlts.BayesianLinearRegression(0.25 * np.eye(g), np.zeros(g), 6, 6)
-    forgotten.update(E, r)
-    return rng, forgotten, rng.normal(size=(n, g)), rng.normal(size=(1, g))
+@st.composite
+def carried_arms(draw):
+    """Features and rewards of what left, old features in the buffer, their steps, last layer w."""
+    E, r, _, w = draw(regressions(n=5))
+    rows, steps = (draw(arrays(float, (6, len(w)), elements=numbers)) for _ in "12")
+    return E, r, rows, steps, w
 
 
-@given(seed=seeds)
-def test_carried_prior_is_its_formula(nlts, beyond, seed):
-    """Written out once more, with two arms: steps are taken over both, m and Phi_old from each."""
-    rng, forgotten, E, w = carried_arm(nlts, seed)
-    first = nlts.BayesianLinearRegression(0.25 * np.eye(len(w[0])), w[0], 6, 6)
-    steps = rng.normal(size=E.shape)
-    E_new = E + steps
-    weights = np.vstack([w, 2 * w])
-    priors = beyond.carried_prior([forgotten, first], [E[:5], E[5:]], [E_new[:5], E_new[5:]],
-                                  weights, 0.25)
-    C = sum(np.outer(step, step) for step in steps) / len(steps)
-    Phi0 = forgotten.precision + forgotten.n * C
-    rho = forgotten.n * np.trace(C) / np.trace(forgotten.precision + forgotten.n * C)
-    carried = np.linalg.inv(Phi0) @ forgotten.precision @ forgotten.mu_hat
-    close(priors[0][0], Phi0)
-    close(priors[0][1], (1 - rho) * carried + rho * w[0], rtol=1e-7)
-    close(priors[1][0], first.precision)                     # nothing left: the first prior stays
-    close(priors[1][1], first.mu_hat)
+def forgotten_arm(nlts, E, r):
+    arm = nlts.first_prior(E.shape[1], nlts.Config())
+    arm.update(E, r)
+    return arm
 
 
-@given(seed=seeds)
-def test_carried_prior_is_never_less_certain_than_what_left(nlts, beyond, seed):
-    rng, forgotten, E, w = carried_arm(nlts, seed)
-    E_new = rng.normal(size=E.shape) * 10 ** rng.uniform(-3, 3, E.shape[1])
-    ((Phi0, _),) = beyond.carried_prior([forgotten], [E], [E_new], w, 0.25)
-    more = np.linalg.eigvalsh(Phi0 - forgotten.precision)
-    assert more[0] >= -1e-12 * np.abs(Phi0).max()
-    close(Phi0, Phi0.T, rtol=1e-14)
+@given(data=carried_arms())
+def test_carried_prior_is_its_formula(nlts, beyond, data):
+    """Written out once more, with two arms: steps are taken over both, m and Phi_old from each. An
+    arm of which nothing left keeps the first prior, where the buffer has no tuple of it, too."""
+    E, r, rows, steps, w = data
+    old, first = forgotten_arm(nlts, E, r), nlts.first_prior(len(w), nlts.Config())
+    rows_new = rows + steps
+    for split in (2, 6):
+        priors = beyond.carried_prior([old, first], [rows[:split], rows[split:]],
+                                      [rows_new[:split], rows_new[split:]], np.array([w, w]), 0.25)
+        C = sum(np.outer(step, step) for step in steps) / 6
+        Phi0 = old.precision + 5 * C
+        rho = 5 * np.trace(C) / (np.trace(old.precision) + 5 * np.trace(C))
+        carried = np.linalg.inv(Phi0) @ old.precision @ old.mu_hat
+        close(priors[0][0], Phi0)
+        close(priors[0][1], (1 - rho) * carried + rho * w, scale=10)
+        close(priors[1][0], 0.25 * np.eye(len(w)))
+        assert not priors[1][1].any()
 
 
-@given(seed=seeds)
-def test_the_carried_mean_tends_to_the_last_layer_as_steps_grow(nlts, beyond, seed):
-    rng, forgotten, E, w = carried_arm(nlts, seed, n=60)
-    steps = rng.normal(size=E.shape)
-    distances = []
-    for size in (1, 1e2, 1e4, 1e6):
-        ((_, mu0),) = beyond.carried_prior([forgotten], [E], [E + size * steps], w, 0.25)
-        distances.append(np.linalg.norm(mu0 - w[0]))
-    assert distances[2] < 1e-3 * (1 + np.linalg.norm(forgotten.mu_hat - w[0]))
-    assert distances[3] < 1e-7 * (1 + np.linalg.norm(forgotten.mu_hat - w[0]))
+@given(data=carried_arms())
+def test_the_carried_mean_tends_to_the_last_layer_as_steps_grow(nlts, beyond, data):
+    E, r, rows, steps, w = data
+    steps = steps + 4 * np.eye(*steps.shape)                 # into all directions
+    old = forgotten_arm(nlts, E, r)
+    ((_, mu0),) = beyond.carried_prior([old], [rows], [rows + 1e6 * steps], w[None], 0.25)
+    close(mu0, w, rtol=1e-6, scale=1 + np.linalg.norm(old.mu_hat - w))
 
 
-@given(seed=seeds)
-@settings(max_examples=5)
+@pytest.mark.parametrize("seed", range(3))
 def test_where_no_feature_moves_nothing_changes(nlts, beyond, seed):
     """Ten phases with P = 0 and a buffer of 18: as if all 200 tuples had been kept."""
     agent = small_agent(nlts, seed=seed, prior=beyond.carried_prior, P=0, L=20)
-    archive = Archive(agent)
+    archive = Archive(nlts, agent)
     archive.advance(205, seed)
     assert len(agent.buffer.tuples) == 18
-    for i, arm in enumerate(agent.arms):
-        phi, r = archive.rows(nlts, i)
-        assert_posterior(arm, printed(phi, r, 0.25 * np.eye(6), np.zeros(6)), len(r), rtol=1e-6)
+    archive.assert_full_regression(rtol=1e-6)
 
 
 class Table(torch.nn.Module):
@@ -120,28 +113,7 @@ def test_the_carried_precision_is_unbiased(nlts, beyond):
     assert np.abs(differences.mean(0) / sigma).max() < 4.5
 
 
-def test_an_arm_without_tuples_keeps_the_first_prior(nlts, beyond):
-    """An arm without tuples in the buffer and with none that left: Phi0 = lam I, mu0 = 0."""
-    _, forgotten, E, w = carried_arm(nlts, 3)
-    g = E.shape[1]
-    nobody = nlts.BayesianLinearRegression(0.25 * np.eye(g), np.zeros(g), 6, 6)
-    priors = beyond.carried_prior([forgotten, nobody], [E, E[:0]], [2 * E, E[:0]],
-                                  np.vstack([w, w]), 0.25)
-    close(priors[1][0], 0.25 * np.eye(g))
-    assert not priors[1][1].any()
-
-
 # Pooled noise -------------------------------------------------------------------------------------
-
-def noisy_arms(nlts, seed, n_arms=3, g=2):
-    """Posteriors that have seen some rewards, one of them none."""
-    rng = np.random.default_rng(seed)
-    arms = [nlts.first_posterior(g, nlts.Config()) for _ in range(n_arms)]
-    for arm in arms[1:]:
-        n = rng.integers(1, 30)
-        arm.update(rng.normal(size=(n, g)), 10 ** rng.uniform(-3, 3) * rng.normal(size=n))
-    return arms
-
 
 class Ones:
     """A generator whose gammas are their shapes: then nu2 = b / a."""
@@ -150,42 +122,51 @@ class Ones:
         return a
 
 
-@given(seed=seeds)
-def test_pooled_noise_is_its_formula(nlts, beyond, seed):
-    arms, config = noisy_arms(nlts, seed), nlts.Config()
-    res, n = [arm.b - 6 for arm in arms], [arm.n for arm in arms]
-    sigma2 = 2 * sum(res) / sum(n)
-    expected = [(6 * sigma2 + res[i]) / (6 + n[i] / 2) for i in range(3)]
-    np.testing.assert_allclose(beyond.pooled_noise(arms, config, Ones()), expected, rtol=1e-9)
-    assert beyond.pooled_noise(arms, config, Ones())[0] == pytest.approx(sigma2)    # never played
+def arms_with(nlts, errors):
+    """Posteriors of arms that were played errors[i][0] times; b has collected errors[i][1]."""
+    arms = [nlts.BayesianLinearRegression(np.eye(1), [0.0], 6, 6 + res, n) for n, res in errors]
+    for arm, (n, _) in zip(arms, errors, strict=True):
+        arm.a = 6 + n / 2
+    return arms
+
+
+@given(errors=st.lists(st.tuples(st.integers(1, 30), st.integers(1, 10 ** 6)), min_size=1),
+       exponent=st.integers(-6, 6))
+def test_pooled_noise_is_its_formula(nlts, beyond, errors, exponent):
+    """sigma2 is a mean over the arms that were played, not over plays; and all is free of scale."""
+    scale = 10.0 ** exponent
+    arms = arms_with(nlts, [(0, 0), *((n, scale * res) for n, res in errors)])
+    found = beyond.pooled_noise(arms, nlts.Config(), Ones())
+    sigma2 = sum(2 * scale * res / n for n, res in errors) / len(errors)
+    expected = [(6 * sigma2 + scale * res) / (6 + n / 2) for n, res in [(0, 0), *errors]]
+    np.testing.assert_allclose(found, expected, rtol=1e-3)   # b - b0 rounds at a small scale
+    assert found[0] == pytest.approx(sigma2, rel=1e-3)       # an arm that was never played
+
+
+def test_an_arm_without_error_that_is_played_all_the_time_makes_no_other_certain(nlts, beyond):
+    before, after = (arms_with(nlts, [(n, 0), (3, 1800.0)]) for n in (3, 10_000))
+    noise = [beyond.pooled_noise(arms, nlts.Config(), Ones())[1] for arms in (before, after)]
+    assert noise[0] == pytest.approx(noise[1]) and noise[0] > 500
 
 
 def test_pooled_noise_is_inverse_gamma(nlts, beyond):
     """Kolmogorov-Smirnov on 5,000 draws of each of three arms: fails one seed in 333."""
-    arms, config, rng = noisy_arms(nlts, 5), nlts.Config(), np.random.default_rng(1)
-    draws = np.array([beyond.pooled_noise(arms, config, rng) for _ in range(5000)])
-    sigma2 = 2 * sum(arm.b - 6 for arm in arms) / sum(arm.n for arm in arms)
-    for i, arm in enumerate(arms):
-        exact = stats.invgamma(6 + arm.n / 2, scale=6 * sigma2 + arm.b - 6)
+    errors = [(0, 0), (4, 3.0), (20, 0.5)]
+    arms, rng = arms_with(nlts, errors), np.random.default_rng(1)
+    draws = np.array([beyond.pooled_noise(arms, nlts.Config(), rng) for _ in range(5000)])
+    sigma2 = (2 * 3.0 / 4 + 2 * 0.5 / 20) / 2
+    for i, (n, res) in enumerate(errors):
+        exact = stats.invgamma(6 + n / 2, scale=6 * sigma2 + res)
         assert stats.kstest(draws[:, i], exact.cdf).pvalue > 1e-3
 
 
-def test_pooled_noise_tends_to_the_true_variance_of_each_arm(nlts, beyond):
-    """Two arms with noise of 0.01 and 10 (5 sigma of 20,000 rewards: one seed in 1.7 million)."""
-    rng, arms = np.random.default_rng(1), [nlts.first_posterior(2, nlts.Config()) for _ in "ab"]
-    for arm, noise in zip(arms, (0.01, 10), strict=True):
-        arm.update(rng.normal(size=(20_000, 2)), noise * rng.normal(size=20_000))
-    found = beyond.pooled_noise(arms, nlts.Config(), Ones())
-    assert found[1] == pytest.approx(100, rel=5 * np.sqrt(2 / 20_000))
-    assert found[0] == pytest.approx(1e-4 + 6 * 50 / 10_000, rel=0.06)      # 12 tuples of all arms
+def test_pooled_noise_is_positive_before_any_reward(nlts, beyond):
+    found = beyond.pooled_noise(arms_with(nlts, [(0, 0)] * 2), nlts.Config(), Ones())
+    assert (found > 0).all() and (found < 1e-200).all()
 
 
 def linear_agent(nlts, noise, seed):
     return nlts.LinearTS(4, 3, noise=noise, seed=seed)
-
-
-def full_agent(nlts, noise, seed):
-    return nlts.NeuralLinearTS(nlts.MLP(4, 3, 6), 3, noise=noise, L=10 ** 6, seed=seed)
 
 
 def limited_agent(nlts, noise, seed):
@@ -193,41 +174,35 @@ def limited_agent(nlts, noise, seed):
                                L=10 ** 6, seed=seed)
 
 
-@pytest.mark.parametrize("make", [linear_agent, full_agent, limited_agent])
-@given(seed=st.integers(0, 10 ** 6), exponent=st.floats(-6, 6))
-@settings(max_examples=20)
-def test_rewards_in_other_units_choose_the_same_arms(nlts, beyond, make, seed, exponent):
-    """Rewards times c, the same seed: at most one choice in fifty is lost to rounding. (The agents
-    see the same tuples, so that one of them does not lead to others.)"""
-    one, other = (make(nlts, beyond.pooled_noise, seed) for _ in range(2))
+def same_choices(one, other, seed, scale):
+    """Of 150; both see the same tuples, the other one with rewards in other units."""
     same = 0
     for _ in range(150):
         context, rewards = step_of(one, seed)
         arm = one.act(context)
         same += arm == other.act(context)
         one.update(context, arm, rewards[arm])
-        other.update(context, arm, 10 ** exponent * rewards[arm])
-    assert same >= 147
+        other.update(context, arm, scale * rewards[arm])
+    return same
 
 
-def test_with_the_papers_noise_other_units_choose_other_arms(nlts):
-    """What the test above would notice."""
-    one, other = (linear_agent(nlts, nlts.inverse_gamma_noise, 0) for _ in range(2))
-    same = 0
-    for _ in range(150):
-        context, rewards = step_of(one)
-        arm = one.act(context)
-        same += arm == other.act(context)
-        one.update(context, arm, rewards[arm])
-        other.update(context, arm, 0.01 * rewards[arm])
-    assert same < 130
+@pytest.mark.parametrize("make", [linear_agent, limited_agent])
+@given(seed=st.integers(0, 10 ** 6), exponent=st.floats(-6, 6))
+@settings(max_examples=10)
+def test_rewards_in_other_units_choose_the_same_arms(nlts, beyond, make, seed, exponent):
+    """Rewards times c, the same seed: at most one choice in fifty is lost to rounding. With the
+    paper's noise many more are."""
+    one, other = (make(nlts, beyond.pooled_noise, seed) for _ in range(2))
+    assert same_choices(one, other, seed, 10 ** exponent) >= 147
+    one, other = (make(nlts, nlts.inverse_gamma_noise, seed) for _ in range(2))
+    assert same_choices(one, other, seed, 0.01) < 140
 
 
 @pytest.mark.parametrize("first", [0.0, 1.0])
 def test_first_rewards_that_are_all_equal_lock_no_arm_out(nlts, beyond, first):
-    """200 seeds: the best arm pays like the others at first, and is found all the same."""
+    """100 seeds: the best arm pays like the others at first, and is found all the same."""
     plays = []
-    for seed in range(200):
+    for seed in range(100):
         rng, agent = np.random.default_rng(seed), nlts.LinearTS(2, 3, noise=beyond.pooled_noise,
                                                                 seed=seed, initial_pulls=3)
         count = 0
@@ -239,3 +214,32 @@ def test_first_rewards_that_are_all_equal_lock_no_arm_out(nlts, beyond, first):
             count += t >= 100 and arm == 2
         plays.append(count)
     assert min(plays) >= 15 and np.mean(plays) > 40
+
+
+# Three poisonous meals ----------------------------------------------------------------------------
+
+def poisonous_starts():
+    """Problems in which the three initial meals, steps 1, 3 and 5, are paid with -35."""
+    for seed in itertools.count():
+        problem = datasets.load("mushroom", 1000, seed)
+        if (problem.rewards[[1, 3, 5], 1] == -35).all():
+            yield seed, problem
+
+
+def meals(nlts, beyond, seed, problem):
+    """How often it eats in steps 100 to 1,000."""
+    network = nlts.MLP(problem.dim, 2, seed=seed)
+    agent = nlts.NeuralLinearTS(network, 2, 200, beyond.carried_prior, fast.train,
+                                beyond.pooled_noise, seed=seed, L=100, P=200, initial_pulls=3)
+    played = []
+    for context, rewards in zip(problem.contexts, problem.rewards, strict=True):
+        played.append(agent.act(context))
+        agent.update(context, played[-1], rewards[played[-1]])
+    assert played[:6] == [0, 1] * 3
+    return sum(played[100:])
+
+
+@pytest.mark.parametrize("number", [3, pytest.param(20, marks=pytest.mark.slow)])
+def test_three_poisonous_meals_do_not_stop_it_from_eating(nlts, beyond, number):
+    for seed, problem in itertools.islice(poisonous_starts(), number):
+        assert meals(nlts, beyond, seed, problem) > 0, seed
