@@ -16,7 +16,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))         # where 
 import nlts
 import nlts_beyond
 
-DIM, ARTICLES, MEMORY = 20, 5, 500
+NUMBERS, ARTICLES, MEMORY = 20, 5, 500
+DIM = NUMBERS + 1                      # and a constant 1, which a linear agent needs
 
 
 def make_agents():
@@ -24,30 +25,29 @@ def make_agents():
     def network():
         return nlts.MLP(DIM, ARTICLES)
 
-    recommended = {"prior": nlts_beyond.carried_prior, "noise": nlts_beyond.pooled_noise,
-                   "L": 100, "P": 200, "initial_pulls": 3}
+    ours = {"prior": nlts_beyond.carried_prior, "noise": nlts_beyond.pooled_noise,
+            "L": 100, "P": 200, "initial_pulls": 3}
     return {
-        "linear": nlts.LinearTS(DIM + 1, ARTICLES),                     # with a constant feature
+        "linear": nlts.LinearTS(DIM, ARTICLES),
         "the paper's": nlts.NeuralLinearTS(network(), ARTICLES, MEMORY),
-        "recommended": nlts.NeuralLinearTS(network(), ARTICLES, MEMORY, **recommended),
-        "full memory": nlts.NeuralLinearTS(network(), ARTICLES),
+        "carried": nlts.NeuralLinearTS(network(), ARTICLES, MEMORY, **ours),
+        "full memory": nlts.NeuralLinearTS(network(), ARTICLES, None),
     }
 
 
 def visitors(steps, rng):
-    """Visitors (steps, 20), and the part of each article that they read on average (steps, 5)."""
-    x = rng.normal(size=(steps, DIM))
-    z = x @ rng.normal(size=(DIM, 3)) / np.sqrt(DIM)
+    """Visitors (steps, 21), and the part of each article that they read on average (steps, 5)."""
+    x = rng.normal(size=(steps, NUMBERS))
+    z = x @ rng.normal(size=(NUMBERS, 3)) / np.sqrt(NUMBERS)
     topics = 0.2 * z + 0.8 * (np.abs(z) - 0.8)                          # mostly not linear
-    return x, 1 / (1 + np.exp(1 - 2 * topics @ rng.normal(size=(3, ARTICLES))))
+    mean = 1 / (1 + np.exp(1 - 2 * topics @ rng.normal(size=(3, ARTICLES))))
+    return np.column_stack([x, np.ones(steps)]), mean
 
 
 def regret_of(agent, x, mean, rewards):
     """What the agent's choices lose to the best ones, in expectation."""
     regret = 0.0
     for t, context in enumerate(x):
-        if isinstance(agent, nlts.LinearTS):
-            context = np.append(context, 1.0)
         arm = agent.act(context)
         agent.update(context, arm, rewards[t, arm])
         regret += mean[t].max() - mean[t, arm]

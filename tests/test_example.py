@@ -13,7 +13,7 @@ def test_the_recommender_prints_the_regret_of_four_agents(capsys):
     spec.loader.exec_module(recommender)
     x, p = recommender.visitors(450, np.random.default_rng(0))
     found = recommender.main(steps=450)
-    assert list(found) == ["linear", "the paper's", "recommended", "full memory"]
+    assert list(found) == ["linear", "the paper's", "carried", "full memory"]
     printed = capsys.readouterr().out
     for name, regret in found.items():
         assert 0 < regret < np.sum(p.max(1) - p.mean(1))

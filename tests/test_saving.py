@@ -1,6 +1,5 @@
 """pickle and copy.deepcopy keep an agent: the copy does what the agent does, bit for bit."""
 import copy
-import functools
 import pickle
 
 import numpy as np
@@ -22,9 +21,8 @@ AGENTS = {
     "linear as printed": lambda: nlts.LinearTS(4, 3, v=0.5, seed=3),
     "full memory": lambda: neural(memory=None),
     "the paper's": neural,
-    "recommended": lambda: neural(prior=nlts_beyond.carried_prior, noise=nlts_beyond.pooled_noise),
-    "as in experiments": lambda: neural(train=fast.train, prior=functools.partial(
-        nlts.likelihood_matching, match=fast.match_covariance)),
+    "carried": lambda: neural(prior=nlts_beyond.carried_prior, noise=nlts_beyond.pooled_noise),
+    "as in experiments": lambda: neural(train=fast.train),
     "greedy": lambda: neural(nlts.EpsilonGreedy, epsilon=0.2),
     "text": lambda: nlts.NeuralLinearTS(nlts.TextCNN(10, 3, size=8, widths=(2,), hidden=5), 3, 12,
                                         **SMALL),
