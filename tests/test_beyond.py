@@ -6,20 +6,19 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 import datasets
 import nlts_beyond
 from lab import fast
-from tests.oracles import Archive, close, numbers, regressions, small_agent, step_of
+from tests.oracles import Archive, array_of, close, numbers, regressions, small_agent, step_of
 
 
 @st.composite
 def carried_arms(draw):
     """Features and rewards of what left, old features in the buffer, their steps, last layer w."""
     E, r, _, w = draw(regressions(n=5))
-    rows, steps = (draw(arrays(float, (6, len(w)), elements=numbers)) for _ in "12")
+    rows, steps = (draw(array_of((6, len(w)), numbers)) for _ in "12")
     return E, r, rows, steps, w
 
 

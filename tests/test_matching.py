@@ -3,9 +3,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 
 from tests.oracles import (
+    array_of,
     assert_near,
     kkt_violation,
     maps,
@@ -29,7 +29,7 @@ def moved_features(seed, n, g, m=500, dim=20):
 
 
 @pytest.mark.parametrize("noise", [0.0, 1.0])
-@pytest.mark.parametrize("n, g", [(25, 50), (60, 120), (300, 50), (1000, 20)])
+@pytest.mark.parametrize("n, g", [(25, 50), (60, 120), (300, 50), (400, 20)])
 @pytest.mark.parametrize("ridge, floor", [(1e-3, 1e-2), (1e-5, 1e-4), (0.3, 0.3)])
 def test_large_problems_meet_the_optimality_conditions(nlts, n, g, ridge, floor, noise):
     """Fewer and more tuples than features, and than pairs of them; s^2 that agree more or less."""
@@ -47,7 +47,7 @@ def test_default_ridge_gives_up_less_than_one_percent(nlts, n):
     assert np.median(np.abs(misfit)) < 0.01
 
 
-@given(Q=maps(4, scales=(1.0,)), s2=arrays(float, 4, elements=positive),
+@given(Q=maps(4, scales=(1.0,)), s2=array_of(4, positive),
        c=st.integers(-3, 3).map(lambda k: 10.0 ** k), ridge=st.sampled_from([1e-6, 1e-3, 0.8]))
 def test_orthogonal_rows_in_closed_form(nlts, Q, s2, c, ridge):
     """Rows c q_j with orthonormal q_j: S = sum_j x_j q_j q_j', x_j = s_j^2 / c^2 / (1 + ridge)."""
