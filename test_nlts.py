@@ -312,6 +312,25 @@ def test_where_features_rotate_appendix_c_equals_full_memory(nlts, game):
         assert_posterior(one, (other.precision, other.mu_hat, other.a, other.b), 14, rtol=1e-7)
 
 
+def test_realizable_features_need_not_be_linear_in_the_context(nlts):
+    """E[r] = |b| is linear in (relu(b), relu(-b)), and in (|b|, b^2) after training. Neither is A b,
+    nor one a linear function of the other: then the prior misses what the forgotten are worth."""
+    left, kept = np.array([-3.0, 2.0, 3.0]), np.array([-1.0, 0.5, 1.0, 2.0])
+
+    def features(b):
+        relu = np.column_stack([np.maximum(b, 0), np.maximum(-b, 0)])
+        return relu, np.column_stack([np.abs(b), b ** 2])
+
+    for phi, mu in zip(features(left), ([1, 1], [1, 0]), strict=True):
+        close(phi @ mu, np.abs(left))                        # realizable
+    old = nlts.first_prior(2, nlts.Config())
+    old.update(features(left)[0], np.abs(left))
+    E_old, E_new = features(kept)
+    ((Phi0, _),) = nlts.invertible_prior([old], [E_old], [E_new], np.ones((1, 2)), 0.25)
+    full = features(left)[1].T @ features(left)[1]
+    assert np.linalg.norm(Phi0 - full) > 0.5 * np.linalg.norm(full)
+
+
 @given(data=regressions(n=8).flatmap(lambda x: st.tuples(st.just(x), maps(len(x[-1])))))
 def test_match_mean_reproduces_the_old_predictions(nlts, data):
     (E_old, r, _, mu_old), A = data
