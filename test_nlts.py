@@ -313,8 +313,8 @@ def test_where_features_rotate_appendix_c_equals_full_memory(nlts, game):
 
 
 def test_realizable_features_need_not_be_linear_in_the_context(nlts):
-    """E[r] = |b| is linear in (relu(b), relu(-b)), and in (|b|, b^2) after training. Neither is A b,
-    nor one a linear function of the other: then the prior misses what the forgotten are worth."""
+    """E[r] = |b| is linear in (relu(b), relu(-b)), and in (|b|, b^2) after training. Neither is A b
+    or a linear function of the other: then the prior misses what the forgotten are worth."""
     left, kept = np.array([-3.0, 2.0, 3.0]), np.array([-1.0, 0.5, 1.0, 2.0])
 
     def features(b):

@@ -43,21 +43,15 @@ def advance(agent, steps, seed=0):
 
 # Sec. 2: Algorithm 1 ------------------------------------------------------------------------------
 
-def two_arms(nlts, **options):
-    """An agent that has seen two rewards, a context, and the probability of arm 1 in it."""
-    agent = nlts.LinearTS(2, 2, v=1.0, lam=1, initial_pulls=0, **options)
-    agent.update([1.0, 0.0], 0, 0.5)
-    agent.update([1.0, 1.0], 1, 0.9)
-    b = np.array([0.6, -0.8])
-    mean = [b @ arm.mu_hat for arm in agent.arms]
-    variance = sum(b @ np.linalg.solve(arm.precision, b) for arm in agent.arms)
-    return agent, b, stats.norm.cdf((mean[1] - mean[0]) / np.sqrt(variance))
-
-
 @pytest.mark.parametrize("draw", ["act", "scores"])
 def test_linear_ts_draws_the_choices_that_its_posterior_gives(nlts, draw):
     """P(arm 1) is the closed form for two arms with known noise (4 sigma: one seed in 16,000)."""
-    agent, b, p = two_arms(nlts)
+    agent, b = nlts.LinearTS(2, 2, v=1.0, lam=1, initial_pulls=0), np.array([0.6, -0.8])
+    agent.update([1.0, 0.0], 0, 0.5)
+    agent.update([1.0, 1.0], 1, 0.9)
+    mean = [b @ arm.mu_hat for arm in agent.arms]
+    variance = sum(b @ np.linalg.solve(arm.precision, b) for arm in agent.arms)
+    p = stats.norm.cdf((mean[1] - mean[0]) / np.sqrt(variance))
     choose = agent.act if draw == "act" else lambda b: agent.scores(b).argmax()
     share = np.mean([choose(b) for _ in range(3000)])
     assert abs(share - p) < 4 * np.sqrt(p * (1 - p) / 3000)
@@ -71,8 +65,10 @@ def test_scores_are_sampled_with_the_agents_generator_from_the_first_step(nlts):
     assert not np.isin(agent.scores([1.0, 2.0]), scores).any()               # sampled anew
     other.scores([1.0, 2.0])
     agent.chosen += 2                                        # the initial pulls are over
-    first = other.scores([1.0, 2.0]).argsort()[::-1][:2]     # a list of two arms
-    assert agent.act([1.0, 2.0]) == first[0] != first[1]
+    scores = other.scores([1.0, 2.0])
+    first, second = scores.argsort()[::-1][:2]               # a list of two arms
+    assert agent.act([1.0, 2.0]) == first
+    assert np.where(np.arange(5) == first, -np.inf, scores).argmax() == second       # a mask
 
 
 @pytest.mark.parametrize("options", [{}, {"v": 0.3, "lam": 1, "initial_pulls": 0}])
@@ -163,7 +159,6 @@ def test_first_weights_are_small_by_the_number_of_inputs(nlts):
     network = nlts.MLP(100, 4, hidden=500)
     assert 0.095 < network.input.abs().max() <= 0.1 and 0.29 < network.weights.abs().max() <= 0.3
     assert not network.bias.any()
-    assert network.features(torch.ones(2, 100, dtype=torch.float64)).shape == (2, 500)
     assert nlts.MLP(3, 2).weights.shape == (2, 50)           # the paper's size
 
 
@@ -448,10 +443,7 @@ def test_no_state_is_shared_between_arms_phases_or_agents(nlts, prior):
 
 # Other networks and agents ------------------------------------------------------------------------
 
-def test_a_users_own_network_works(nlts):
-    A = np.random.default_rng(0).normal(size=(5, 4))
-    agent = small_agent(nlts, network=LinearFeatures(A, 3), P=5)
-    assert {*advance(agent, 90)} == {0, 1, 2}
+def test_an_agent_that_reads_learns(nlts):
     network = nlts.TextCNN(20, 2, size=4, widths=(2, 3), hidden=5)
     text = nlts.NeuralLinearTS(network, 2, 10, L=20, P=2)
     for t in range(45):
@@ -472,8 +464,7 @@ def test_epsilon_greedy_explores_with_probability_epsilon_and_else_takes_the_bes
     context = np.array([1.0, -1.0, 2.0, 0.5])
     D = agent.network(torch.as_tensor(context)[None])[0].detach().numpy()
     share = np.mean([agent.act(context) == D.argmax() for _ in range(4000)])
-    p = 0.7 + 0.1
-    assert abs(share - p) < 4 * np.sqrt(p * (1 - p) / 4000)
+    assert abs(share - 0.8) < 4 * np.sqrt(0.8 * 0.2 / 4000)
     close(greedy_agent(nlts, epsilon=0.0).scores(context), D)
     at_random = greedy_agent(nlts, epsilon=1.0).scores(context)
     assert at_random.shape == (3,) and not np.isin(at_random, D).any()
@@ -484,7 +475,6 @@ def test_epsilon_greedy_starts_its_posteriors_anew_in_each_phase(nlts, memory):
     """Eq. 6 is not solved: after a phase Phi0 is lam I."""
     agent = greedy_agent(nlts, memory=memory)
     advance(agent, 80)
-    assert agent.arms[0].n + agent.arms[1].n + agent.arms[2].n == 80
     for arm in agent.arms:
         np.testing.assert_array_equal(arm.Phi0, 0.25 * np.eye(6))
     with pytest.raises(TypeError, match="prior"):

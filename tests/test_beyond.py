@@ -238,7 +238,7 @@ def meals(nlts, beyond, seed, problem):
     return sum(played[100:])
 
 
-@pytest.mark.parametrize("number, most", [(3, 1), pytest.param(20, 5, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("number, most", [(3, 1), pytest.param(20, 6, marks=pytest.mark.slow)])
 def test_three_poisonous_meals_seldom_stop_it_from_eating(nlts, beyond, number, most):
     """Of 104 such starts 12 never ate again; with sigma2 as a mean over plays about 40 of 100."""
     starts = itertools.islice(poisonous_starts(), number)

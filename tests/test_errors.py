@@ -203,31 +203,26 @@ def test_a_network_that_cannot_be_used_is_refused_when_the_agent_is_made(nlts, m
         nlts.NeuralLinearTS(make(nlts), 3, 18)
 
 
-class WithBias(LinearFeatures):
-    """Its forward adds a bias."""
+class WithOutputs(LinearFeatures):
+    """Its forward is a function of features times weights, and of x."""
+
+    def __init__(self, function):
+        super().__init__(np.eye(4), 3)
+        self.function = function
 
     def forward(self, x):
-        return super().forward(x) + 0.1
+        return self.function(super().forward(x), x)
 
 
-class Elsewhere(LinearFeatures):
-    """Its `weights` are not what forward uses."""
-
-    def forward(self, x):
-        return self.features(x) @ (2 * self.weights.T)
+def with_bias(D, x):
+    return D + 0.1
 
 
-class TooMany(LinearFeatures):
-    """Its forward has an output more."""
-
-    def forward(self, x):
-        return torch.hstack([super().forward(x), x[:, :1]])
-
-
-@pytest.mark.parametrize("kind", [WithBias, Elsewhere, TooMany])
-def test_a_network_must_be_features_times_weights(nlts, kind):
+@pytest.mark.parametrize("function", [with_bias, lambda D, x: 2 * D, lambda D, x: D[:, :2],
+                                      lambda D, x: torch.hstack([D, x])])
+def test_a_network_must_be_features_times_weights(nlts, function):
     """Seen when it learns; nothing has changed then."""
-    agent = small_agent(nlts, network=kind(np.eye(4), 3))
+    agent = small_agent(nlts, network=WithOutputs(function))
     advance(agent, 39)
     before = agent_state(agent)
     with pytest.raises(ValueError, match="^network: expected forward"):
@@ -317,20 +312,6 @@ def test_learn_makes_up_for_a_phase_that_failed(nlts):
 
 
 # Hard input ---------------------------------------------------------------------------------------
-
-class Viewing(LinearFeatures):
-    """A user's network that cannot tell the length of nothing."""
-
-    def features(self, x):
-        return x.view(x.shape[0], -1, 2).reshape(-1, 4) @ self.A.T
-
-
-def test_an_arm_without_tuples_feeds_the_network_no_empty_batch(nlts):
-    agent = small_agent(nlts, network=Viewing(np.eye(4), 3), P=2)
-    for t in range(45):
-        agent.update(np.full(4, t % 5 + 1.0), 1, 1.0)
-    assert [arm.n for arm in agent.arms] == [0, 45, 0]
-
 
 def test_b_never_falls_whatever_the_features(nlts):
     """Collinear, repeated, tiny and huge features; one by one as all at once."""

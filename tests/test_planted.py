@@ -42,7 +42,7 @@ plays = partial(agents.test_a_counts_the_plays_of_its_arm_always, prior="no_prio
 failing = partial(errors.test_a_phase_that_fails_leaves_the_agent_as_it_was, kind="limited",
                   options={"train": errors.train_breaks}, error="train")
 late = partial(agents.test_initial_pulls_go_in_turn, order="rewards come late")
-bias = partial(errors.test_a_network_must_be_features_times_weights, kind=errors.WithBias)
+bias = partial(errors.test_a_network_must_be_features_times_weights, function=errors.with_bias)
 text = agents.test_text_cnn_is_convolutions_and_the_maximum_over_time
 
 DRAW = "np.sqrt(nu2) * (self.root @ z)"
