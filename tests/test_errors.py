@@ -50,6 +50,7 @@ def test_bad_input_is_named_and_leaves_the_posterior(nlts, arguments, name):
     ((np.eye(3), [0, 0], 6, 6), "Phi0"),
     (([[1, 2], [0, 5]], [0, 0], 6, 6), "Phi0"),
     (([[1, 1], [1, 1]], [0, 0], 6, 6), "Phi0"),
+    (([[1, 0.5], [0.5001, 1]], [0, 0], 6, 6), "Phi0"),
     ((np.eye(2), [0, np.nan], 6, 6), "mu0"),
     ((np.eye(2), [0, 0], 0, 6), "a0"),
     ((np.eye(2), [0, 0], 6, 0), "b0"),
