@@ -243,7 +243,7 @@ def elevation(data_dir=None):
 def test_folders_are_searched_in_order(folder, tmp_path, monkeypatch):
     monkeypatch.setenv("NLTS_DATA", str(tmp_path / "env"))
     message = "covtype.data is not in .*run: python datasets.py fetch covertype"
-    for function in (load, datasets.available, datasets.rows):
+    for function in (load, datasets.available):
         with pytest.raises(MissingData, match=message):
             function("covertype", data_dir=folder)
     with pytest.raises(MissingData, match="https://www.kaggle.com/.*into .*env"):
