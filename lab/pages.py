@@ -38,7 +38,7 @@ def content(source, part=None):
 
 def report(pages):
     """What was filled."""
-    return "\n".join(f"filled: {path}" for path in pages)
+    return f"filled: {', '.join(PAGES)}"
 
 
 def files(pages):
