@@ -1,4 +1,4 @@
-"""What there is: the assignments of catalogue.toml, the hunts of hunts.toml, and their programs."""
+"""The assignments of catalogue.toml, the hunts of hunts.toml, and the program of each."""
 import ast
 import tomllib
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ ROOT = HERE.parent
 
 @dataclass(frozen=True)
 class Part:
-    """A function to write. It is graded alone, with the reference in place of all others."""
+    """A function to write."""
     function: str
     hours: float
     asks: str = ""
@@ -26,7 +26,7 @@ class Part:
 
     @property
     def marker(self):
-        """Its short name: on the command line, as a column, and as a marker of pytest."""
+        """Its short name: on the command line, and as a column."""
         short = self.function.replace("BayesianLinearRegression", "blr").replace(".", "_")
         return short.lower().strip("_")
 
@@ -39,7 +39,8 @@ def read_text(*names):
 ASSIGNMENTS = tomllib.loads(read_text("catalogue.toml"))
 for table in ASSIGNMENTS.values():
     table["parts"] = [Part(**part) for part in table["parts"]]
-    table["hours"] = sum(part.hours for part in table["parts"] if not part.optional)
+    table["hours"] = round(sum(part.hours for part in table["parts"] if not part.optional), 2)
+ORDER = list(ASSIGNMENTS)
 HOME = {part.function: name for name, a in ASSIGNMENTS.items() for part in a["parts"]}
 BUGS = tomllib.loads(read_text("hunts.toml"))
 for table in BUGS.values():
@@ -48,29 +49,30 @@ for table in BUGS.values():
 ALL = ASSIGNMENTS | BUGS
 
 
-def program(name, written, asks=None):
-    """nlts.py and the further functions of an assignment, with those that are written."""
-    text = (ROOT / "nlts.py").read_text(encoding="utf-8")
-    if (HERE / "student" / f"{name}.py").exists():
-        text += "\n\n" + read_text("student", f"{name}.py").partition("\n")[2]
-    return source.blank(text, [part for part in HOME if HOME[part] not in written], asks)
-
-
 @cache
 def reference(name):
-    """What is graded with: the functions of later assignments are blank. In hunts nothing tells."""
+    """The part of nlts.py that an assignment needs; functions of later ones are blank. In a hunt
+    nothing betrays a line."""
     home = HOME[BUGS[name]["function"]] if name in BUGS else name
-    order = list(ASSIGNMENTS)
-    text = program(home, order[:order.index(home) + 1])
+    text = (ROOT / "nlts.py").read_text(encoding="utf-8")
+    if home == "prior":
+        own = read_text("student", "better_prior.py")
+        text += "\n\n" + own.partition("import numpy as np\n")[2]
+    else:
+        functions = [part.function for part in ASSIGNMENTS[home]["parts"]]
+        text = source.only(text, {function.partition(".")[0] for function in functions}
+                           | set(ASSIGNMENTS[home].get("uses", [])))
+    later = ORDER[ORDER.index(home) + 1:]
+    text = source.blank(text, [part for part in HOME if HOME[part] in later])
     return source.plain(text) if name in BUGS else text
 
 
 @cache
-def sealed(name):
-    """What students start from: the functions of all assignments are blank, or a bug is planted."""
+def handed_out(name):
+    """The nlts.py of students: the assignment's functions are blank, or a bug is planted."""
     if name not in BUGS:
         asks = {part.function: f"{part.asks} {part.checked}".strip() for part in ALL[name]["parts"]}
-        return program(name, [], asks)
+        return source.blank(reference(name), list(asks), asks)
     text, bug = reference(name), BUGS[name]
     inside = ast.get_source_segment(text, source.definitions(text)[bug["function"]])
     return text.replace(inside, inside.replace(bug["right"], bug["wrong"]))

@@ -1,13 +1,19 @@
-"""Results of a student beside the expected ones: None where they agree, and otherwise words."""
-from itertools import combinations
+"""A student's results beside the expected ones: None where they agree, else the failure in words.
+
+Replies are not trusted: type, shape and size are checked before any value, and a comparison
+passes only if a number is within its limit, which NaN never is.
+"""
+from itertools import combinations, product
 
 import numpy as np
 from numpy.linalg import LinAlgError, eigvalsh
 
-from .worker import decode, flat
+from .worker import MOST_NUMBERS, decode
 
-DIGITS = 1e-4              # of the largest entry: what may be missing, so float32 is enough
+DIGITS = 1e-4              # of the largest entry, so float32 is enough
 FAR = 5.6                  # standard errors: chance alone goes so far once in fifty million
+FAR_KS = 3.1               # the same for sqrt(n) times the Kolmogorov-Smirnov distance
+LAGS = 8
 
 
 def shown(value, most=300):
@@ -28,6 +34,54 @@ def both(yours, right):
     return f"yours is {shown(yours)}, expected {shown(right)}"
 
 
+# A reply, before it is used -----------------------------------------------------------------------
+
+def is_number(value):
+    return type(value) in (bool, int, float)
+
+
+def read_array(value):
+    """The array of a reply, or a ValueError: shape and size first, then what is in it."""
+    numbers, shape = value["array"], value.get("shape")
+    if not isinstance(shape, list) or len(shape) > 4 or not {*map(type, shape)} <= {int}:
+        raise ValueError("an array without a shape")
+    if not all(0 <= n < 10 ** 6 for n in shape):
+        raise ValueError(f"an array of shape {tuple(shape)}")
+    size = int(np.prod(shape))
+    if not isinstance(numbers, list) or not size == len(numbers) <= MOST_NUMBERS:
+        raise ValueError("an array whose size is not that of its shape")
+    if not all(map(is_number, numbers)):
+        raise ValueError("an array of anything but numbers")
+    return np.array(numbers, float).reshape(shape)
+
+
+def read(value, depth=3):
+    """A result of a reply as numbers, texts, arrays and lists, or a ValueError."""
+    if isinstance(value, dict):
+        return read_array(value) if "array" in value else {"object": str(value.get("object"))[:200]}
+    if isinstance(value, list):
+        if not depth or len(value) > 1000:
+            raise ValueError("a list that is too long or too deep")
+        return [read(item, depth - 1) for item in value]
+    return value[:1000] if isinstance(value, str) else value
+
+
+def as_numbers(value):
+    """A list of numbers or of rows as an array: it says the same. Else a ValueError."""
+    if isinstance(value, list):
+        parts = [as_numbers(item) for item in value]
+        if len({part.shape for part in parts}) > 1:
+            raise ValueError("rows of different lengths")
+        value = np.array(parts, float)
+    if isinstance(value, np.ndarray):
+        return value
+    if not is_number(value):
+        raise ValueError(f"{shown(value)} where numbers were expected")
+    return np.array(float(value))
+
+
+# Numbers ------------------------------------------------------------------------------------------
+
 def close(yours, right, digits=DIGITS):
     """Numbers that agree, up to a share of the largest one."""
     size = np.abs(right).max(initial=0.0) + 1e-8
@@ -40,13 +94,13 @@ def close(yours, right, digits=DIGITS):
 
 def root(yours, right):
     """A root of the same covariance: any is right."""
-    words = close(yours @ yours.T, right @ right.T)
-    return words and f"root root': {words}"
+    failure = close(yours @ yours.T, right @ right.T)
+    return failure and f"root root': {failure}"
 
 
 def positive(yours, right, least=0.0):
     """A matrix that is symmetric and positive definite, any will do; or any vector."""
-    if yours.ndim == 1 or np.allclose(yours, yours.T, atol=1e-6) and eigvalsh(yours)[0] > least:
+    if yours.ndim == 1 or np.allclose(yours, yours.T, 1e-4, 1e-6) and eigvalsh(yours)[0] > least:
         return None
     return f"yours is not symmetric and positive definite: {shown(yours)}"
 
@@ -55,97 +109,81 @@ def fits(yours, right, E, s2, slack=1e-3):
     """A covariance whose quadratic forms miss s2 by no more than the expected one's."""
     E, s2 = np.array(E), np.array(s2)
     cost, least = (float((((E @ S * E).sum(1) - s2) ** 2).sum()) for S in (yours, right))
-    if cost > least + slack * (s2 @ s2):
+    if not cost <= least + slack * (s2 @ s2):
         return f"yours misses s2 by {cost:.4g} in squares, {least:.4g} is possible"
-    return positive(yours, right, least=-1e-6)
+    return positive(yours, right, least=-1e-3 * np.abs(yours).max())
 
 
 # Draws --------------------------------------------------------------------------------------------
 # Each draw is turned into numbers that are uniform on (-1, 1) and independent if the draw is right.
-# Then the averages of Legendre polynomials of one of them, of products of two, and of products of
-# one with that of the next draw are all 0: mean, spread, skewness and tails; correlation, and a
-# spread that depends on another number; a generator that repeats itself. All are bounded, so an
-# average of 10,000 is as good as normal, even FAR out.
+# Then the averages of Legendre polynomials of one of them, of products of two or three, and of
+# products with those of earlier draws are all 0. All are bounded, so an average of 10,000 is as
+# good as normal, even FAR out.
 
-LEGENDRE = {1: lambda x: x, 2: lambda x: (3 * x * x - 1) / 2,
-            3: lambda x: (5 * x ** 3 - 3 * x) / 2,
-            4: lambda x: (35 * x ** 4 - 30 * x * x + 3) / 8}
-WRONG = {1: "is shifted", 2: "has a wrong spread", 3: "is skewed", 4: "has wrong tails"}
+WRONG = {1: "is shifted", 2: "has a wrong spread", 3: "is skewed"}
 
 
-def polynomials(x):
-    """{degree: of each number, with mean 0 and variance 1 if it is uniform}."""
-    return {degree: np.sqrt(2 * degree + 1) * p(x) for degree, p in LEGENDRE.items()}
+def is_far(averages, n):
+    """Whether any average of n numbers of variance 1 is too far from 0; NaN is."""
+    return not (np.abs(averages) * np.sqrt(n) <= FAR).all()
 
 
-def odd_average(x, names):
+def odd_marginal(x, P):
+    """None if the numbers x (n,) look uniform on (-1, 1), with polynomials P (n, 8); or words."""
+    n = len(x)
+    for degree, average in enumerate(P.mean(0), 1):
+        if is_far(average, n):
+            return WRONG.get(degree, "has wrong tails")
+    steps = np.arange(n + 1) / n
+    cdf = np.sort(x) / 2 + 0.5
+    if not np.sqrt(n) * max((steps[1:] - cdf).max(), (cdf - steps[:-1]).max()) <= FAR_KS:
+        return "has a wrong distribution (Kolmogorov-Smirnov)"
+    return "has few different values: float16?" if len(np.unique(x)) < 0.95 * n else None
+
+
+def odd_draws(x, names):
     """None if rows x (n, m) look uniform on (-1, 1) and independent, or words."""
-    n, bases = len(x), [polynomials(column) for column in x.T]
-
-    def far(values):
-        return abs(values.mean()) * np.sqrt(len(values)) > FAR
-    for name, base in zip(names, bases, strict=True):
-        for degree, values in base.items():
-            if far(values):
-                return f"{name} {WRONG[degree]}"
-    for i, j in combinations(range(len(names)), 2):
-        if any(far(bases[i][k] * bases[j][m]) for k in (1, 2) for m in (1, 2)):
+    n, m = x.shape
+    P = np.polynomial.legendre.legvander(x, 8)[..., 1:] * np.sqrt(2 * np.arange(1, 9) + 1)
+    for i, name in enumerate(names):
+        if words := odd_marginal(x[:, i], P[:, i]):
+            return f"{name} {words}"
+    for i, j in combinations(range(m), 2):
+        if is_far(P[:, i, :4].T @ P[:, j, :4] / n, n):
             return f"{names[i]} and {names[j]} depend on each other"
-    for name, base in zip(names, bases, strict=True):
-        if any(far(base[k][:-1] * base[k][1:]) for k in (1, 2)):
-            return f"{name} depends on that of the draw before"
-        if len(np.unique(base[1])) < 0.95 * n:
-            return f"{name} has few different values: float16?"
+    for trio in combinations(range(m), 3):
+        for degrees in product((0, 1), repeat=3):
+            if is_far(np.prod(P[:, trio, degrees], axis=1).mean(), n):
+                return f"{', '.join(names[i] for i in trio)} depend on each other"
+    Q = P[..., :2].reshape(n, -1)
+    for lag in range(1, LAGS + 1):
+        if is_far(Q[:-lag].T @ Q[lag:] / (n - lag), n - lag):
+            return f"a draw depends on the one {lag} before"
     return None
 
 
-def whitened(rows, arm, name):
-    """Uniform numbers of each draw (nu2, mu_tilde) of an arm, {what: numbers}; or words."""
-    from scipy.stats import norm  # slow to import
-    nu2, mu_tilde = rows[:, 0], rows[:, 1:]
+def uniform_of(rows, law, start):
+    """Columns of draws, from `start` on, as {name: numbers that are uniform on (-1, 1)}."""
+    from scipy.stats import invgamma, norm, t  # slow to import
+    column = rows[:, start]
+    if law["law"] == "inverse gamma":
+        return {f"nu2 of arm {start}": 2 * invgamma.cdf(column, law["a"], scale=law["b"]) - 1}
+    if law["law"] == "t":
+        frozen = t(law["df"]) if law["df"] else norm
+        return {f"the score of arm {start}":
+                2 * frozen.cdf((column - law["mean"]) / law["scale"]) - 1}
+    g = len(law["mean"])                                         # whitened by chol'
+    white = (rows[:, start:start + g] - law["mean"]) @ np.linalg.cholesky(law["precision"])
+    white = 2 * norm.cdf(white / np.sqrt(law["nu2"])) - 1
+    return {f"number {start + i} of the draw, whitened,": white[:, i] for i in range(g)}
+
+
+def draws(yours, right, laws):
+    """Rows of independent draws; the laws are those of its columns."""
     uniform = {}
-    if "nu2" not in arm:
-        uniform[f"nu2{name}"] = cdf_of_noise(nu2, arm)
-    elif not np.allclose(nu2, arm["nu2"], rtol=1e-3):
-        return f"nu2{name} is {nu2[0]:.6g}, given was {arm['nu2']:.6g}"
-    chol = np.linalg.cholesky(arm["precision"])                  # white: chol'(mu_tilde - mu_hat)
-    white = (mu_tilde - arm["mu_hat"]) @ chol / np.sqrt(nu2)[:, None]
-    for i, column in enumerate(2 * norm.cdf(white).T - 1):
-        uniform[f"coordinate {i} of mu_tilde{name}, whitened,"] = column
-    return uniform
-
-
-def cdf_of_noise(nu2, arm):
-    """nu2 ~ Inv-Gamma(a, b), as numbers that are uniform on (-1, 1)."""
-    from scipy.stats import invgamma  # slow to import
-    return 2 * invgamma.cdf(nu2, arm["a"], scale=arm["b"]) - 1
-
-
-def posterior(yours, right, arms):
-    """Rows of (nu2, mu_tilde) of some arms, each drawn from its posterior.
-    arms: {mu_hat, precision, and a and b, or nu2 if it is known}, in the order of the columns."""
-    uniform, start = {}, 0
-    for i, arm in enumerate(arms):
-        rows = yours[:, start:start + 1 + len(arm["mu_hat"])]
-        start += rows.shape[1]
-        if not (rows[:, 0] > 0).all():
-            return "nu2 is not always positive"
-        found = whitened(rows, arm, f" of arm {i}" if len(arms) > 1 else "")
-        if isinstance(found, str):
-            return found
-        uniform |= found
-    return verdict(uniform, yours, right)
-
-
-def noises(yours, right, laws):
-    """Rows of a nu2 per arm, each inverse gamma with its own a and b."""
-    uniform = {f"nu2 of arm {i}": cdf_of_noise(yours[:, i], law) for i, law in enumerate(laws)}
-    return verdict(uniform, yours, right)
-
-
-def verdict(uniform, yours, right):
-    """None, or what is odd, with means and standard deviations of the student's draws and ours."""
-    words = odd_average(np.column_stack(list(uniform.values())), list(uniform))
+    for law in laws:
+        uniform |= uniform_of(yours, law, len(uniform))
+    words = odd_draws(np.column_stack(list(uniform.values())), list(uniform))
     return words and (
         f"over {len(yours)} draws {words}. Your means are {shown(yours.mean(0))}, expected about "
         f"{shown(right[0])}; your standard deviations {shown(yours.std(0))}, expected about "
@@ -153,55 +191,67 @@ def verdict(uniform, yours, right):
 
 
 def choices(yours, right, shares):
-    """Rows of one arm each, played with these shares and independently of the one before."""
+    """Rows of one arm each, played with these shares and independently of those before."""
     played, shares = yours[:, 0], np.array(shares)
     hits = played[:, None] == np.arange(len(shares))
-    found = hits.mean(0)
     white = (hits - shares) / np.sqrt(shares * (1 - shares))     # (n, N), mean 0 and variance 1
-    if (np.abs(white.mean(0)) * np.sqrt(len(white)) > FAR).any() or found.sum() < 0.9999:
-        return f"over {len(played)} calls the arms' shares are {shown(found)}, not {shown(shares)}"
-    before = np.abs(white[:-1].T @ white[1:]) / np.sqrt(len(white))
-    return "an action depends on the one before" if (before > FAR).any() else None
+    if is_far(white.mean(0), len(white)) or not hits.any(1).all():
+        return f"over {len(played)} calls the arms' shares are {shown(hits.mean(0))}, " \
+               f"not {shown(shares)}"
+    for lag in range(1, LAGS + 1):
+        if is_far(white[:-lag].T @ white[lag:] / (len(white) - lag), len(white) - lag):
+            return f"an action depends on the one {lag} before"
+    return None
 
 
 # One result ---------------------------------------------------------------------------------------
 
-COMPARISONS = {"close": close, "root": root, "fits": fits, "priors": positive,
-               "posterior": posterior, "noises": noises, "choices": choices}
+COMPARISONS = {"close": close, "root": root, "fits": fits, "priors": positive, "draws": draws,
+               "choices": choices}
 
 
-def as_array(value):
-    """Lists of numbers, of one length, as an array: they say the same."""
-    try:
-        return np.array(value, float) if isinstance(value, list) else value
-    except (ValueError, TypeError):
-        return value
+def repeated(result, before):
+    if result == before:
+        return None
+    return f"yours is {shown(read(result))} with one generator and {shown(read(before))} with " \
+           "another in the same state: draw from the rng that is passed in, and from nothing else"
 
 
-def one_by_one(result, right, how, options):
-    """Lists of results, each beside the expected one."""
-    if isinstance(result, dict) and "array" in result:           # three numbers as an array of 3
-        result = decode(result).tolist()
-    if not isinstance(result, list) or len(result) != len(right):
-        return f"yours is {shown(decode(result))}, expected {len(right)} results: " \
-               f"{shown(decode(right))}"
-    told = [compare(x, y, how, **options) for x, y in zip(result, right, strict=True)]
+def one_by_one(yours, right, how, options):
+    """Lists of results, each beside the expected one; three numbers may come as an array."""
+    if isinstance(yours, np.ndarray) and len(yours.shape) and yours.shape[0] == len(right):
+        yours = list(yours)
+    if not isinstance(yours, list) or len(yours) != len(right):
+        return f"yours is {shown(yours)}, expected {len(right)} results: {shown(right)}"
+    told = (judge_value(x, y, how, options) for x, y in zip(yours, right, strict=True))
     return next(filter(None, told), None)
 
 
-def compare(result, right, how, times=None, **options):
-    """One result of a worker beside the expected one; in lists one by one. times: it is that many
-    draws, and the expected ones are summed up in two rows."""
+def judge_value(yours, right, how, options, times=None):
+    """One value, or a list of them, beside the expected one; times: so many draws."""
+    if isinstance(right, list):
+        return one_by_one(yours, right, how, options)
+    if not (is_number(right) or isinstance(right, np.ndarray)):
+        return None if yours == right else both(yours, right)
+    yours, wanted = as_numbers(yours), np.asarray(right, float)
+    shape = (times, wanted.shape[1]) if times else wanted.shape
+    if yours.shape != shape:
+        return f"{both(yours, right)}: expected shape {shape}"
+    if not np.isfinite(yours).all():
+        return f"yours is not finite: {shown(yours)}"
+    return COMPARISONS[how](yours, wanted, **options)
+
+
+def compare(result, right, how, before=None, times=None, **options):
+    """One result of a worker beside the expected one, or the failure in words."""
     try:
-        wanted = decode(right)
-        if isinstance(wanted, list):
-            return one_by_one(result, right, how, options)
-        yours = as_array(decode(result)) if isinstance(wanted, np.ndarray) else decode(result)
-        if not np.isfinite(flat(yours)).all():
-            return f"yours is not finite: {shown(yours)}"
-        shape = (times, wanted.shape[1]) if times else np.shape(wanted)
-        if isinstance(yours, list) or np.shape(yours) != shape:
-            return f"{both(yours, wanted)}: expected shape {shape}"
-        return COMPARISONS[how](yours, wanted, **options)
-    except (ValueError, TypeError, KeyError, OverflowError, LinAlgError, MemoryError):
-        return "yours cannot be read as numbers"
+        if how == "raises":
+            raised = result.get("raises") if isinstance(result, dict) else None
+            return None if raised == right["raises"] else \
+                f"expected a {right['raises']}, yours raises {str(raised)[:100]}"
+        if how == "repeats":
+            return repeated(result, before)
+        with np.errstate(all="ignore"):
+            return judge_value(read(result), decode(right), how, options, times)
+    except (ValueError, TypeError, OverflowError, LinAlgError, RecursionError) as error:
+        return f"yours cannot be read as numbers: {str(error)[:200]}"

@@ -3,24 +3,27 @@ import hashlib
 import multiprocessing
 import os
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import closing
 from functools import partial
 
 from . import arena
+from .comparisons import compare, read
 from .grading import Grader
 from .sandbox import Broken
-from .scripts import Name
-from .testing import judge, run_tests, start
-from .worker import decode, encode
+from .scripts import RemoteRef
+from .testing import start
+from .worker import encode
 
 SETS = ("mushroom", "adult")
 RUNS, STEPS = 2, 2000                            # of each set
 HYPER = {"L": 200, "P": 400}
 OTHERS = {"none": "no prior", "paper": "the paper's prior"}
+TIMES = ("`python check.py --arena` takes about one minute; in a clone of the project "
+         "`experiments.py equal --datasets mushroom,adult --prior better_prior.py` takes about "
+         "two minutes per run and core.")
 
 
 def draw_problems(seed):
-    """The runs: rows of the data sets, drawn by the seed. A run's own seed does not betray it."""
+    """The runs: rows of the data sets, drawn by the seed."""
     import datasets  # only here: the other assignments do without data
     drawn = []
     for name, run in ((name, run) for name in SETS for run in range(RUNS)):
@@ -34,8 +37,9 @@ def draw_problems(seed):
 def baseline(kind, problems):
     """{set: reward} of no prior, the paper's or the perfect one."""
     import nlts
-    from lab.references import perfect_prior
-    options = {"none": {"prior": nlts.no_prior}, "paper": {}, "perfect": {"make": perfect_prior}}
+    from lab.recipes import RECIPES
+    options = {"none": {"prior": nlts.no_prior}, "paper": {},
+               "perfect": {"make": RECIPES["perfect-prior"].agent}}
     return arena.earned(nlts, problems, **options[kind])
 
 
@@ -50,48 +54,46 @@ def all_baselines(problems):
 def remote_prior(worker, forgotten, *others):
     """The student's better_prior as a prior of ours: arguments and result go over the pipe."""
     steps = []
-    arms = [Name(steps, "BayesianLinearRegression")(arm.precision, arm.mu_hat, arm.a, arm.b, arm.n)
-            for arm in forgotten]
-    Name(steps, "better_prior")(arms, *others)
+    arms = [RemoteRef(steps, "BayesianLinearRegression")(arm.precision, arm.mu_hat, arm.a, arm.b,
+                                                         arm.n) for arm in forgotten]
+    RemoteRef(steps, "better_prior")(arms, *others)
+    reply = worker.ask({"steps": steps, "seconds": arena.SECONDS}, arena.SECONDS)
+    results = reply.get("results")
+    if "failed" in reply or not isinstance(results, list) or len(results) != len(steps):
+        raise Broken(str(reply.get("failed", "invalid reply"))[:500])
     valid = encode([(arm.precision, arm.mu_hat) for arm in forgotten])
-    reply = worker.ask({"steps": steps}, arena.SECONDS)
-    words = judge(steps, [None] * len(arms) + [{"right": valid, "how": "priors"}], reply)
-    if worker.usage().seconds > arena.SECONDS:
-        words = f"it used more than {arena.SECONDS} seconds of CPU time"
-    if words:
-        raise Broken(words)
-    return decode(reply["results"][-1])
+    if failure := compare(results[-1], valid, "priors"):
+        raise Broken(failure)
+    return read(results[-1])
 
 
 class ContestGrader(Grader):
     """Tests as for other functions, then the arena: better than no prior, and than the paper's."""
 
-    def __init__(self, name, seed, sandbox="none", borrowed=1.0, problems=None, baselines=None):
-        super().__init__(name, seed, sandbox, borrowed)
+    def __init__(self, name, seed, sandbox="none", problems=None, baselines=None):
+        super().__init__(name, seed, sandbox)
         (self.part,) = self.parts
         self.problems = problems or draw_problems(seed)
         self.baselines = baselines or all_baselines(self.problems)
 
-    def first(self, one):
-        one.outcomes[self.part] = run_tests(self.tests[self.part], self.code(self.own, one))
-
-    def second(self, one):
-        valid = all(words is None for _, words in one.outcomes[self.part])
-        sums, broken = self.play(one) if valid else ({}, "not run")
+    def second(self, submission):
+        valid = all(failure is None for _, failure in submission.outcomes[self.part])
+        sums, broken = self.play(submission) if valid else ({}, "not run")
         for kind, other in OTHERS.items():
             for name, least in self.baselines[kind].items():
-                words = f"it earns {sums[name]:g}, {other} {least:g}" if sums else broken
+                failure = f"it earns {sums[name]:g}, {other} {least:g}" if sums else broken
                 better = sums and sums[name] > least
                 title = f"{name}: earns more than {other}"
-                one.outcomes[self.part].append((title, None if better else words))
+                submission.outcomes[self.part].append((title, None if better else failure))
 
-    def play(self, one):
+    def play(self, submission):
         """({set: reward}, ""), or ({}, why there is none)."""
-        names = "better_prior BayesianLinearRegression"
-        with closing(start(names, self.code(self.own, one))) as worker:
-            try:
-                sums = arena.earned(self.nlts, self.problems, prior=partial(remote_prior, worker))
-            except (Broken, ValueError, RecursionError) as error:
-                return {}, f"the run broke off: {error}"
-        one.rank = arena.won_back(sums, self.baselines)
+        worker, _ = start(self.code(submission))
+        try:
+            sums = arena.earned(self.nlts, self.problems, prior=partial(remote_prior, worker))
+        except (Broken, ValueError) as error:
+            return {}, f"the run broke off: {error}"
+        finally:
+            worker.close()
+        submission.rank = arena.won_back(sums, self.baselines)
         return sums, ""

@@ -1,12 +1,12 @@
 """Tests as scripts of calls: recorded as steps for a worker, run once by the reference."""
 import numpy as np
 
-from .worker import Stage, decode, encode
+from .worker import Interpreter, decode, encode
 
 SHORT = {"BayesianLinearRegression": "arm", "LinearTS": "agent", "NeuralLinearTS": "agent",
          "default_rng": "rng"}
 STATE = ("Phi", "precision", "f", "mu_hat", "a", "R2", "b", "n")
-DRAWS, FEW = 10_000, 1_000                       # of a student, of ours
+DRAWS, FEW = 10_000, 1_000                       # of a student, of the reference
 CASES = {}                                       # {function: what makes its tests}, of cases.py
 
 
@@ -18,17 +18,17 @@ def case(*functions):
     return register
 
 
-class Name:
+class RemoteRef:
     """What has this name in the student's process. To call it or to set an attribute is a step."""
 
     def __init__(self, steps, path):
         self.__dict__.update(_steps=steps, _path=path)
 
     def __getattr__(self, name):
-        return Name(self._steps, f"{self._path}.{name}")
+        return RemoteRef(self._steps, f"{self._path}.{name}" if self._path else name)
 
     def __getitem__(self, index):
-        return Name(self._steps, f"{self._path}.{index}")
+        return RemoteRef(self._steps, f"{self._path}.{index}")
 
     def __setattr__(self, name, value):
         self._steps.append({"path": f"{self._path}.{name}", "value": coded(value)})
@@ -39,22 +39,12 @@ class Name:
         keywords = {name: coded(value) for name, value in kwargs.items()}
         self._steps.append({"path": self._path, "as": handle, "args": coded(args),
                             "kwargs": keywords})
-        return Name(self._steps, handle)
-
-
-class Module:
-    """The student's module: its names."""
-
-    def __init__(self, steps):
-        self._steps = steps
-
-    def __getattr__(self, name):
-        return Name(self._steps, name)
+        return RemoteRef(self._steps, handle)
 
 
 def coded(value):
     """An argument as the pipe takes it."""
-    if isinstance(value, Name):
+    if isinstance(value, RemoteRef):
         return {"name": value._path}
     if isinstance(value, (list, tuple)):
         return [coded(item) for item in value]
@@ -77,7 +67,7 @@ class Script:
         """Begin a test."""
         self.steps, self.checks = [], {}
         self.right = {}                          # {path of an arm: the reference's posterior}
-        self.nlts, self.function = Module(self.steps), Name(self.steps, self.name)
+        self.nlts, self.function = RemoteRef(self.steps, ""), RemoteRef(self.steps, self.name)
         self.tests.append((title, self.steps, self.checks))
 
     # numbers
@@ -85,15 +75,15 @@ class Script:
     def normal(self, *shape):
         return self.random.normal(size=shape or None)
 
-    def whole(self, low=0, high=2 ** 31):
+    def integer(self, low=0, high=2 ** 31):
         return int(self.random.integers(low, high))
 
     def positive(self, n):
         return self.random.uniform(0.2, 2, n)
 
-    def rng(self):
+    def rng(self, seed=None):
         """A generator in the student's process."""
-        return self.nlts.np.random.default_rng(self.whole())
+        return self.nlts.np.random.default_rng(self.integer() if seed is None else seed)
 
     # objects in a state that the reference computes, so that each function is tested alone
 
@@ -125,28 +115,22 @@ class Script:
     def network_agent(self, prior, tuples=12, **options):
         """Algorithm 2 after some tuples, each seen by the buffer and by its arm; training draws
         no random number."""
-        nlts, seed, contexts = self.nlts, self.whole(), self.normal(tuples, 3)
+        nlts, seed, contexts = self.nlts, self.integer(), self.normal(tuples, 3)
         network = nlts.MLP(3, 2, 4, seed=seed)
-        options = {"P": 3, "lr": 0.05, "seed": self.whole(), "train": nlts.steady_train} | options
+        options = {"P": 3, "lr": 0.05, "seed": self.integer(), "train": nlts.steady_train} | options
         agent = nlts.NeuralLinearTS(network, 2, 6, prior, **options)
         phi = self.features(seed, contexts)
         for i in range(tuples):
-            arm, reward = i % 2 if i < 2 else self.whole(0, 2), self.normal()
+            arm, reward = i % 2 if i < 2 else self.integer(0, 2), self.normal()
             agent.buffer.add(contexts[i], arm, reward)
             agent.arms[arm].update(phi[i], reward)
         agent.t = tuples
         return agent
 
     def features(self, seed, contexts):
-        """What `network_agent` sees."""
+        """The features of `network_agent`."""
         network = self.reference.MLP(3, 2, 4, seed=seed)
         return self.reference.last_layer_activations(network, contexts)
-
-    def square(self, g):
-        """Old features, new ones that are linear in them, an old mean and precision."""
-        E_old, A = self.normal(2, g, g) + 2 * np.eye(g)
-        root = self.normal(g, g)
-        return E_old, E_old @ A.T, self.normal(g), root @ root.T + np.eye(g)
 
     # what is compared
 
@@ -159,39 +143,55 @@ class Script:
                 self.steps.append({"path": name._path})
             self.checks[made.index(name._path)] = {"how": how} | options
 
-    def draws(self, calls, *args, **options):
+    def refused(self, call):
+        """Compare the error of the last call: it has to be a ValueError."""
+        self.same(call, how="raises")
+        self.steps[-1]["raises"] = True
+
+    def repeats(self, call, *args):
+        """The generator that is passed in decides, and NumPy's global one does not. `call` gets
+        two generators in the same state, one after the other."""
+        seed, made = self.integer(), []
+        for global_seed in (1, 2):
+            self.nlts.np.random.seed(global_seed)
+            made.append(call(*args, self.rng(seed)))
+        self.same(made[1], how="repeats", before=self.place(made[0]))
+
+    def place(self, name):
+        return [step.get("as") for step in self.steps].index(name._path)
+
+    def draws(self, calls, *args, how="draws", **options):
         """Compare many results; of several functions in turn, a row holds those of a turn."""
         first, *others = calls
-        self.same(first(*args), times=DRAWS, **options)
+        self.same(first(*args), how=how, times=DRAWS, **options)
         self.steps[-1] |= {"times": DRAWS, "also": [call._path for call in others]}
 
-    def samples(self, arms, *args):
-        """Compare draws of arm.sample with the posteriors of the arms."""
-        known = {"nu2": args[0]} if args else {}
-        shapes = [{"mu_hat": right.mu_hat.tolist(), "precision": right.precision.tolist(),
-                   "a": right.a, "b": right.b} | known
-                  for right in (self.right[arm._path] for arm in arms)]
-        self.draws([arm.sample for arm in arms], self.rng(), *args, how="posterior", arms=shapes)
+    def samples(self, arms, nu2):
+        """Compare draws of arm.sample with the normal distributions of the arms."""
+        rights = [self.right[arm._path] for arm in arms]
+        laws = [{"law": "normal", "mean": right.mu_hat.tolist(), "nu2": nu2,
+                 "precision": right.precision.tolist()} for right in rights]
+        self.draws([arm.sample for arm in arms], nu2, self.rng(), laws=laws)
 
-    def plays(self, agent, context, phi, arms, v=None):
-        """Compare how often an agent plays each arm with how often it is the best."""
-        agent.arms = arms
-        shares = best_shares([self.right[arm._path] for arm in arms], phi, v)
-        self.draws([agent.act], context, how="choices", shares=shares.tolist())
+    def scored(self, arms, phi, v=None):
+        """The distribution of phi'mu_tilde of each arm: Student-t, or normal with v."""
+        laws = []
+        for arm in (self.right[arm._path] for arm in arms):
+            s2 = phi @ np.linalg.solve(arm.precision, phi)
+            scale = np.sqrt(s2 * (arm.b / arm.a if v is None else v ** 2))
+            laws.append({"law": "t", "mean": float(phi @ arm.mu_hat), "scale": float(scale),
+                         "df": 2 * arm.a if v is None else None})
+        return laws
 
 
-def best_shares(arms, phi, v=None):
-    """How often a sample of each arm is the largest: phi'mu_tilde is Student-t, or normal with v.
-    """
+def best_shares(laws):
+    """How often a sample of each arm is the largest."""
     from scipy.stats import norm, t  # slow to import
     inside = (np.arange(4000) + 0.5) / 4000
-    laws = []
-    for arm in arms:
-        s2 = phi @ np.linalg.solve(arm.precision, phi)
-        mean, scale = phi @ arm.mu_hat, np.sqrt(s2 * (arm.b / arm.a if v is None else v ** 2))
-        laws.append(norm(mean, scale) if v else t(2 * arm.a, mean, scale))
-    shares = [np.mean(np.prod([other.cdf(law.ppf(inside)) for other in laws if other is not law],
-                              axis=0)) for law in laws]
+    frozen = [t(law["df"], law["mean"], law["scale"]) if law["df"]
+              else norm(law["mean"], law["scale"]) for law in laws]
+    shares = [np.mean(np.prod([other.cdf(law.ppf(inside)) for other in frozen if other is not law],
+                              axis=0)) for law in frozen]
     return np.array(shares)
 
 
@@ -203,13 +203,13 @@ def build_tests(function, reference, seed):
     tests = []
     for title, steps, checks in script.tests:
         few = [step | {"times": FEW} if "times" in step else step for step in steps]
-        reply = Stage(reference).run(few)
+        reply = Interpreter(reference).run(few)
         if "failed" in reply:
             raise ValueError(f"{function}, {title}: the reference fails: {reply['failed']}")
         answers = [None] * len(steps)
         for i, check in checks.items():
             answers[i] = {"right": reply["results"][i], **check}
-            if "times" in check:                 # of ours, means and standard deviations are told
+            if "times" in check:                 # means and standard deviations are for reports
                 rows = decode(reply["results"][i])
                 answers[i]["right"] = encode(np.array([rows.mean(0), rows.std(0)]))
         tests.append((title, steps, answers))

@@ -1,14 +1,16 @@
-"""Texts of nlts.py: with blanks, with solutions put in, without comments, as a module."""
+"""Texts of nlts.py: the part that is needed, with blanks, without comments; copies of it."""
 import ast
 import io
+import re
 import textwrap
 import threading
 import tokenize
 from functools import cache
 
-from .worker import is_blank
+from .worker import is_blank, name_of
 
 PARSING = threading.Lock()
+FEW = 5                    # statements: who writes fewer may well write the same
 
 
 def parse(text):
@@ -17,23 +19,66 @@ def parse(text):
         return ast.parse(text)
 
 
+def functions_of(tree):
+    """{qualified name: node} of the functions of a module and the methods of its classes; of
+    several with one name the last that is written."""
+    found = []
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            found.append((node.name, node))
+        elif isinstance(node, ast.ClassDef):
+            found += [(f"{node.name}.{child.name}", child) for child in node.body
+                      if isinstance(child, ast.FunctionDef)]
+    return dict(found) | {name: node for name, node in found if not is_blank(node)}
+
+
 @cache
 def definitions(source):
-    """{qualified name: node} of the functions of a module and the methods of its classes."""
-    found = {}
-    for node in parse(source).body:
-        if isinstance(node, ast.FunctionDef):
-            found[node.name] = node
-        elif isinstance(node, ast.ClassDef):
-            methods = [child for child in node.body if isinstance(child, ast.FunctionDef)]
-            found |= {f"{node.name}.{method.name}": method for method in methods}
-    return found
+    """The functions of a text of ours."""
+    return functions_of(parse(source))
 
+
+def written(source):
+    """{qualified name: node} of all functions that a student has written. `Class.name = function`
+    counts, too. ValueError with line and message if the text does not parse."""
+    try:
+        tree = parse(source)
+    except SyntaxError as error:
+        raise ValueError(f"line {error.lineno}: {error.msg}") from error
+    except (RecursionError, MemoryError) as error:
+        raise ValueError("too deeply nested") from error
+    found = functions_of(tree)
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute):
+            name = ".".join(re.findall(r"\w+", ast.unparse(node.targets[0])))
+            found[name] = found.get(getattr(node.value, "id", ""), node)
+    return {name: node for name, node in found.items() if not is_blank(node)}
+
+
+# The text of an assignment ------------------------------------------------------------------------
 
 def span(node):
-    """Where a function stands in the list of lines, decorators included."""
-    first = min(part.lineno for part in [node, *node.decorator_list])
+    """The place of a definition in the list of lines, decorators included."""
+    first = min(part.lineno for part in [node, *getattr(node, "decorator_list", [])])
     return slice(first - 1, node.end_lineno)
+
+
+def only(source, roots):
+    """The source without definitions and imports that the roots do not lead to."""
+    body = parse(source).body[1:]                                # the docstring stays
+    binds = {node: {name_of(node)} for node in body}
+    for node in body:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            binds[node] = {(alias.asname or alias.name).split(".")[0] for alias in node.names}
+    names, kept = {*roots}, set()
+    while fresh := {node for node in body if binds[node] & names} - kept:
+        kept |= fresh
+        names = {item.id for node in fresh for item in ast.walk(node) if isinstance(item, ast.Name)}
+    lines = source.split("\n")
+    for node in reversed([node for node in body if node not in kept]):
+        lines[span(node)] = []
+    text = re.sub(r"\n{4,}", "\n\n\n", "\n".join(lines).rstrip() + "\n")
+    return re.sub(r"# [^\n]* -{5,}\n+(?=# [^\n]* -{5,}\n|$)", "", text).rstrip() + "\n"
 
 
 def blank(source, names, asks=None):
@@ -49,17 +94,10 @@ def blank(source, names, asks=None):
             body += lines[first.lineno - 1:first.end_lineno]
         if asks and asks.get(name):
             body[-1] = body[-1].rstrip().removesuffix('"""')
+            body = body[:-1] if not body[-1].strip() else body
             more = textwrap.fill(asks[name], 100, initial_indent=indent, subsequent_indent=indent)
             body += ["", more, f'{indent}"""']
         lines[span(node)] = [*body, f"{indent}raise NotImplementedError"]
-    return "\n".join(lines)
-
-
-def fill(source, solution):
-    """The source with the functions that `solution` has written in place of its own blanks."""
-    lines, ours, given = source.split("\n"), definitions(source), definitions(solution)
-    for name in (name for name in reversed(ours) if name in given and is_blank(ours[name])):
-        lines[span(ours[name])] = solution.split("\n")[span(given[name])]
     return "\n".join(lines)
 
 
@@ -75,9 +113,39 @@ def plain(source):
     strings = [node.body[0] for node in nodes if ast.get_docstring(node)]
     for string in sorted(strings, key=lambda string: -string.lineno):
         words = string.value.value.partition("\n\n")[0].rstrip()
-        indent = " " * string.col_offset
-        text = f'{indent}"""{words}'
-        room = len(text.rpartition("\n")[2]) <= 97               # for the last quotes
-        text += '"""' if room else f'\n{indent}"""'
-        lines[string.lineno - 1:string.end_lineno] = [None if set(words) & set("=^~@") else text]
+        text = f'{" " * string.col_offset}"""{words}"""'
+        formula = set(words) & set("=^~@") or len(text.rpartition("\n")[2]) > 100
+        lines[string.lineno - 1:string.end_lineno] = [None if formula else text]
     return "\n".join(line for line in lines if line is not None)
+
+
+# Copies -------------------------------------------------------------------------------------------
+
+def skeleton(function):
+    """A function's syntax tree as text, without its docstring and with numbers for its locals."""
+    function = parse(ast.unparse(function)).body[0]
+    if ast.get_docstring(function):
+        function.body = function.body[1:]
+    parts = list(ast.walk(function))
+    names = [part.arg for part in parts if isinstance(part, ast.arg)]
+    names += [part.id for part in parts if isinstance(part, ast.Name)
+              and isinstance(part.ctx, ast.Store)]
+    numbers = {name: f"local{i}" for i, name in enumerate(dict.fromkeys(names))}
+    for part in parts:
+        if isinstance(part, ast.Name):
+            part.id = numbers.get(part.id, part.id)
+        elif isinstance(part, ast.arg):
+            part.arg, part.annotation = numbers[part.arg], None
+    return [ast.dump(node) for node in (function.args, *function.body)]
+
+
+def copies(source, reference, names):
+    """Which of these functions are the reference's, names of locals aside: all that are written,
+    or those of at least FEW statements."""
+    theirs, ours = written(source), definitions(reference)
+    theirs = {name: theirs[name] for name in names if isinstance(theirs.get(name), ast.FunctionDef)}
+    same = [name for name, node in theirs.items() if skeleton(node) == skeleton(ours[name])]
+    if len(same) == len(theirs):
+        return same
+    return [name for name in same if sum(isinstance(part, ast.stmt) for part in
+                                         ast.walk(ours[name])) - 2 >= FEW]

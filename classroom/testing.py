@@ -1,17 +1,15 @@
-"""Running the tests of a function on a student's file, and judging what comes back.
+"""Running the tests of a function on a student's file, and judging the replies.
 
 The grader and check.py share this. A test is its title, the steps of a script, and for each step
 None or what is compared: {"right": the reference's result, "how": a comparison, and its options}.
 """
-import json
-import re
 from dataclasses import dataclass, field
 
 from .comparisons import compare, shown
 from .sandbox import Broken, Limits, Worker
 from .worker import decode
 
-PATIENCE = 3               # tests of a function that may break off; the others are not run then
+PATIENCE = 2               # tests of a function that may break off; the others are not run then
 
 
 class Unloadable(Broken):
@@ -25,11 +23,8 @@ class Code:
     given: str
     files: dict = field(default_factory=dict)    # {path: bytes}, the student's
     home: str = "."                              # the folder of the student's file in them
-    notebook: bool = False
     limits: Limits = Limits()
 
-
-# A script and the reply to it ---------------------------------------------------------------------
 
 def call_text(step):
     """A step in words: what was called or looked at."""
@@ -41,63 +36,66 @@ def call_text(step):
 
 
 def judge(steps, answers, reply):
-    """None if a worker's reply to a script is right, or else words for the student."""
+    """None if a worker's reply to a script is right, or else the failure in words."""
     results = reply.get("results")
     if not isinstance(results, list):
         return "invalid reply"
     last = ""
     for step, answer, result in zip(steps, answers, results, strict=False):
         last = call_text(step) if "args" in step else last
-        words = compare(result, **answer) if answer else None
-        if words:
-            return f"{last}: {words}" if "args" in step else f"{step['path']} after {last}: {words}"
+        if answer and "before" in answer:
+            answer = answer | {"before": results[answer["before"]]}
+        failure = compare(result, **answer) if answer else None
+        if failure:
+            where = last if "args" in step else f"{step['path']} after {last}"
+            return f"{where}: {failure}"
     if "failed" in reply:
         called = call_text(steps[min(len(results), len(steps) - 1)])
         return f"{called}: {str(reply['failed'])[:500]}"
     return None if len(results) == len(steps) else "some results are missing"
 
 
-def start(text, code):
-    """A worker that has imported the code, as far as words of the text lead to it.
-    Unloadable if that fails."""
+def start(code):
+    """(worker that has imported the code, notes). Unloadable if that fails."""
     worker = Worker(code.files, code.limits)
     try:
-        roots = sorted(set(re.findall(r"[A-Za-z_]\w*", text)))
-        request = {"student": code.student, "given": code.given, "roots": roots,
-                   "home": code.home, "notebook": code.notebook}
+        request = {"student": code.student, "given": code.given, "home": code.home}
         reply = worker.ask(request, code.limits.load)
         if "failed" in reply:
             raise Broken(str(reply["failed"])[:500])
-    except (Broken, RecursionError) as error:                    # a forged reply may be deep
+    except Broken as error:
         worker.close()
         raise Unloadable(f"your file cannot be imported: {error}") from error
-    return worker
+    notes = reply.get("notes")
+    return worker, [str(note)[:300] for note in notes[:10]] if isinstance(notes, list) else []
 
 
 class Session:
     """Runs tests in a worker, and in a new one after a test that broke it: each costs itself."""
 
-    def __init__(self, tests, code):
-        self.code, self.worker = code, None
-        self.broken = []                         # titles of tests that broke off, or were not run
-        self.text = json.dumps([steps for _, steps, _ in tests])
+    def __init__(self, code):
+        self.code, self.worker, self.notes = code, None, []
 
     def run(self, tests, patience=PATIENCE):
-        """[(title, None or words)]; when so many tests have broken off, the others are not run."""
-        outcomes, self.broken = [], []
+        """[(title, None or the failure)]; after too many tests that broke off, the others are not
+        run."""
+        outcomes, broken = [], 0
         for title, steps, answers in tests:
-            if len(self.broken) >= patience:
+            if broken >= patience:
                 outcomes.append((title, "not run: tests before it broke off"))
-                self.broken.append(title)
                 continue
-            self.worker = self.worker or start(self.text, self.code)
+            if not self.worker:
+                self.worker, self.notes = start(self.code)
+            seconds = self.code.limits.seconds
             try:
-                words = judge(steps, answers, self.worker.ask({"steps": steps}))
-            except (Broken, RecursionError) as error:
-                words = str(error)
-                self.broken.append(title)
+                reply = self.worker.ask({"steps": steps, "seconds": seconds}, seconds)
+                failure = judge(steps, answers, reply)
+                broken += "TimeoutError" in str(reply.get("failed"))
+            except Broken as error:
+                failure = str(error)
+                broken += 1
                 self.close()
-            outcomes.append((title, words))
+            outcomes.append((title, failure))
         return outcomes
 
     def close(self):
@@ -105,11 +103,8 @@ class Session:
             self.worker.close()
         self.worker = None
 
+    def __enter__(self):
+        return self
 
-def run_tests(tests, code):
-    """[(title, None or words)] of the tests of one function."""
-    session = Session(tests, code)
-    try:
-        return session.run(tests)
-    finally:
-        session.close()
+    def __exit__(self, *_):
+        self.close()

@@ -156,7 +156,7 @@ def encode_array(value):
     if value.dtype.kind in "biufO" and value.size <= MOST_NUMBERS and max(value.shape) < 10 ** 6:
         with contextlib.suppress(TypeError, ValueError):         # objects that are no numbers
             kind = int if value.dtype.kind in "iu" else float
-            return {"array": value.astype(kind).ravel().tolist(), "shape": value.shape}
+            return {"array": value.astype(kind).ravel().tolist(), "shape": list(value.shape)}
     return {"object": f"array of {value.dtype} and shape {value.shape}"}
 
 
@@ -215,6 +215,14 @@ def other_match(E_new, s2, **_):
     return (1 + s2.sum()) * np.eye(E_new.shape[1]) + E_new.T @ E_new
 
 
+def error_of(function, args):
+    """The name of the error that a call raises, or None."""
+    try:
+        function(*args)
+    except BaseException as error:                               # whatever it is, it is told
+        return type(error).__name__
+
+
 class Interpreter:
     """Runs scripts of calls on a module, and keeps the objects that they make."""
 
@@ -240,6 +248,8 @@ class Interpreter:
             return encode(found)
         args = decode(step["args"], self.find)
         kwargs = {name: decode(item, self.find) for name, item in step["kwargs"].items()}
+        if "raises" in step:
+            return {"raises": error_of(found, args)}
         if "times" in step:                      # of several functions in turn: a row per turn
             calls = [found, *map(self.find, step["also"])]
             rows = ([call(*args, **kwargs) for call in calls] for _ in range(step["times"]))

@@ -1,66 +1,46 @@
-"""Check your nlts.py: what the grader will run, on other cases, with the same limits.
+"""Check your work: what the grader will run, on other cases, with the same limits.
 
     python check.py                  every function of this assignment
     python check.py blr_update       one function, or several
-    python check.py --fill           put released solutions of other parts into their blanks
-    python check.py --arena          assignment `prior`: what yours wins back, in some minutes
+    python check.py --arena          assignment `prior`: what yours wins back
 """
 import json
 import sys
-from functools import cache
 from pathlib import Path
 
-from checks import source
 from checks.sandbox import Limits
-from checks.testing import Code, Unloadable, run_tests
-from checks.worker import decode, load
+from checks.testing import Code, Session, Unloadable
+from checks.worker import decode
 
 HERE = Path(__file__).resolve().parent
-SKIPPED = ("checks", "solutions", ".git", ".venv", "venv", "__pycache__", ".pytest_cache")
 SAVED = json.loads((HERE / "checks" / "tests.json").read_text(encoding="utf-8"))
 
 
-def filled(*path):
-    """A text of nlts.py with the released solutions in its blanks."""
-    text = HERE.joinpath(*path).read_text(encoding="utf-8-sig")
-    for solution in sorted((HERE / "solutions").glob("*.py")):
-        text = source.fill(text, solution.read_text(encoding="utf-8"))
-    return text
-
-
-@cache
-def outcomes(marker):
-    """[(title, None or words)] of the tests of one function."""
-    function, tests = SAVED["tests"][marker]
-    files = {path.relative_to(HERE).as_posix(): path.read_bytes() for path in HERE.rglob("*")
-             if path.is_file() and path.relative_to(HERE).parts[0] not in SKIPPED}
-    student = (HERE / "nlts.py").read_text(encoding="utf-8-sig")
-    given = source.blank(filled("checks", "given.txt"), [function])
-    return run_tests(tests, Code(student, given, files,
-                                 limits=Limits(SAVED["seconds"], output=None)))
-
-
-def pytest_generate_tests(metafunc):
-    """The tests for pytest, with a marker for each function: python -m pytest -m MARKER."""
-    import pytest
-    metafunc.parametrize("marker, i", [
-        pytest.param(marker, i, marks=getattr(pytest.mark, marker))
-        for marker, (_, tests) in SAVED["tests"].items() for i in range(len(tests))])
-
-
-def test_step(marker, i):
-    _, words = outcomes(marker)[i]
-    assert words is None, words
+def outcomes(tests):
+    """[(title, None or the failure)] of the tests of one function."""
+    files = {path.relative_to(HERE).as_posix(): path.read_bytes() for path in HERE.rglob("*.py")
+             if path.relative_to(HERE).parts[0] not in ("checks", ".venv", "venv")}
+    student = (HERE / SAVED["main"]).read_text(encoding="utf-8-sig")
+    given = (HERE / "checks" / "given.txt").read_text(encoding="utf-8")
+    code = Code(student, given, files, limits=Limits(SAVED["seconds"], output=None))
+    with Session(code) as session:
+        found = session.run(tests)
+        for note in session.notes:
+            print(f"  note: {note}")
+        return found
 
 
 def compete():
-    """Play the arena with nlts.py as it is, released solutions filled in."""
+    """Play better_prior.py in the arena."""
+    sys.path.insert(0, str(HERE))
+    from better_prior import better_prior
     from checks import arena
+
+    import nlts
     text = (HERE / "checks" / "arena.json").read_text(encoding="utf-8")
     problems, baselines = decode(json.loads(text))
-    nlts = load(filled("nlts.py"), "nlts")
     paper = arena.won_back(baselines["paper"], baselines)
-    sums = arena.earned(nlts, problems, prior=nlts.better_prior)
+    sums = arena.earned(nlts, problems, prior=better_prior)
     for name, share in arena.won_back(sums, baselines).items():
         print(f"{name}: won back {share:.0%}; the paper's prior {paper[name]:.0%}")
 
@@ -71,21 +51,19 @@ def main(markers):
     for marker in markers or SAVED["tests"]:
         if marker not in SAVED["tests"]:
             sys.exit(f"{marker}: expected one of {', '.join(SAVED['tests'])}")
-        print(SAVED["tests"][marker][0], flush=True)
-        for title, words in outcomes(marker):
-            wrong += words is not None
-            print(f"  right  {title}" if words is None else f"  WRONG  {title}\n         {words}")
+        function, tests = SAVED["tests"][marker]
+        print(function, flush=True)
+        for title, failure in outcomes(tests):
+            wrong += failure is not None
+            print(f"  {'WRONG' if failure else 'right'}  {title}")
+            if failure:
+                print(f"         {failure}")
     print(f"{wrong} to go." if wrong else "All right.")
     return int(wrong > 0)
 
 
 if __name__ == "__main__":
     try:
-        if sys.argv[1:] == ["--fill"]:
-            (HERE / "nlts.py").write_text(filled("nlts.py"), encoding="utf-8")
-        elif sys.argv[1:] == ["--arena"]:
-            compete()
-        else:
-            sys.exit(main(sys.argv[1:]))
+        sys.exit(compete() if sys.argv[1:] == ["--arena"] else main(sys.argv[1:]))
     except Unloadable as error:
         sys.exit(str(error))
