@@ -68,15 +68,13 @@ def bubblewrap_works():
     """Whether bubblewrap is installed, and Python with NumPy runs here as a worker runs."""
     if shutil.which("bwrap") is None:
         return False
-    with tempfile.TemporaryDirectory() as folder:
-        worker = Worker({}, Limits(sandbox="bwrap"))
-        try:
-            return worker.ask({"student": "", "given": "import numpy"}, 40) == {"notes": []}
-        except Broken:
-            return False
-        finally:
-            worker.close()
-            assert Path(folder).exists()
+    worker = Worker({}, Limits(sandbox="bwrap"))
+    try:
+        return worker.ask({"steps": [], "seconds": 9}, 9) == {"results": []}
+    except Broken:
+        return False
+    finally:
+        worker.close()
 
 
 def write_files(folder, files):

@@ -59,7 +59,8 @@ def start(code):
     """(worker that has imported the code, notes). Unloadable if that fails."""
     worker = Worker(code.files, code.limits)
     try:
-        request = {"student": code.student, "given": code.given, "home": code.home}
+        request = {"student": code.student, "given": code.given, "home": code.home,
+                   "seconds": code.limits.seconds}
         reply = worker.ask(request, code.limits.load)
         if "failed" in reply:
             raise Broken(str(reply["failed"])[:500])

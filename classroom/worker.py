@@ -21,7 +21,6 @@ import numpy as np
 
 GIVEN = 1_000_000          # our lines are counted from here, so the student's keep their numbers
 MOST_NUMBERS = 2 ** 18     # in one array of a reply
-TOP_SECONDS = 10           # of CPU time for lines at the top of a file, definitions aside
 DEFINES = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 
 
@@ -79,7 +78,7 @@ def cpu_limit(seconds):
         return
     import resource
     most = resource.getrlimit(resource.RLIMIT_CPU)[1]
-    soft = int(time.process_time() + seconds) + 3
+    soft = int(time.process_time() + seconds) + 2
     soft = soft if most == resource.RLIM_INFINITY else min(soft, most)
     resource.setrlimit(resource.RLIMIT_CPU, (soft, most))
     signal.signal(signal.SIGPROF, out_of_time)
@@ -90,32 +89,33 @@ def cpu_limit(seconds):
         signal.setitimer(signal.ITIMER_PROF, 0)
 
 
-def run_statements(body, module):
-    """Run the lines of a file one by one: a line that fails costs itself only. Returns notes."""
-    notes, end = [], time.process_time() + TOP_SECONDS
+def run_statements(body, module, seconds):
+    """Run the lines of a file one by one: a line that fails costs itself only. Returns notes.
+    seconds: of CPU time for all lines but definitions and imports."""
+    notes, end = [], time.process_time() + seconds
     for node in body:
-        left = end - time.process_time()
-        if left <= 0 and not isinstance(node, DEFINES):
+        left = 30.0 if isinstance(node, DEFINES) else end - time.process_time()
+        if left <= 0:
             notes.append(f"line {node.lineno} was not run: the lines above took too long")
             continue
         try:
             code = compile(ast.Module([node], []), "nlts.py", "exec",
                            __future__.annotations.compiler_flag)
-            with cpu_limit(max(left, 5)):
+            with cpu_limit(left):
                 exec(code, module.__dict__)
         except BaseException as error:                           # exit() is one, too
             notes.append(f"line {node.lineno} was not run: {describe(error)}")
     return notes
 
 
-def module_from(student, given, home="."):
+def module_from(student, given, home, seconds):
     """(module nlts, notes): the student's file, with our versions of everything that is given."""
     find_helpers(home)
     theirs, ours = ast.parse(student), ast.parse(given)
     module = load(given, "nlts")                                 # for `from nlts import ...`
     module.__dict__.update(display=print, get_ipython=lambda: None)
     ast.increment_lineno(ours, GIVEN)
-    return module, run_statements(merge(theirs.body, ours.body), module)
+    return module, run_statements(merge(theirs.body, ours.body), module, seconds)
 
 
 def find_helpers(home):
@@ -302,7 +302,7 @@ def answer(request, modules):
             return {"failed": describe(error)}
         modules.append(module)
         return {"notes": notes[:10]}
-    interpreter = Interpreter(modules[-1])
+    interpreter = Interpreter(modules[-1] if modules else None)
     try:
         with cpu_limit(request["seconds"]):
             return interpreter.run(request["steps"])

@@ -19,12 +19,8 @@ class BayesianLinearRegression:
             self.mu_hat = np.linalg.inv(self.precision) @ (self.Phi0 @ self.mu0 + self.f)
             self.root = np.linalg.cholesky(np.linalg.inv(self.precision))
 
-    def variance(self, E):
+    def s2(self, E):
         return np.array([row @ np.linalg.inv(self.precision) @ row for row in E])
-
-    def predict(self, phi):
-        s2 = self.variance([phi])[0]
-        return [float(phi @ self.mu_hat), (self.b * s2 / self.a) ** 0.5, 2 * self.a]
 
     def without(self, E, r):
         P = self.precision - E.T @ E
@@ -39,22 +35,24 @@ def inverse_gamma_noise(arms, config, rng):
 
 
 class BayesianLinearRegression:
-    def sample(self, rng, nu2=None):
+    def sample(self, nu2, rng):
         z = np.linalg.cholesky(self.root @ self.root.T) @ rng.normal(size=len(self.mu_hat))
-        if nu2 is None:
-            nu2 = 1 / rng.gamma(self.a, 1 / self.b)
-        return nu2, self.mu_hat + nu2 ** 0.5 * z
+        return self.mu_hat + nu2 ** 0.5 * z
 
 
 class LinearTS:
-    def act(self, context):
-        for pulls in range(self.config.initial_pulls):
-            for i, arm in enumerate(self.arms):
-                if arm.n == pulls:
-                    return i
+    def scores(self, context):
         drawn = list(zip(self.arms, self.noise(self.arms, self.config, self.rng)))
-        values = [context @ arm.sample(self.rng, nu2)[1] for arm, nu2 in reversed(drawn)]
-        return self.n_arms - 1 - int(np.argmax(values))
+        values = [context @ arm.sample(nu2, self.rng) for arm, nu2 in reversed(drawn)]
+        return values[::-1]
+
+    def act(self, context):
+        pulls = [max(chosen, arm.n) for chosen, arm in zip(self.chosen, self.arms)]
+        choice = pulls.index(min(pulls))
+        if min(pulls) >= self.config.initial_pulls:
+            choice = int(np.argmax(self.scores(context)))
+        self.chosen[choice] = self.chosen[choice] + 1
+        return choice
 
     def update(self, context, arm, reward):
         self.t = self.t + 1
@@ -79,60 +77,60 @@ class ReplayBuffer:
         self.tuples.append([np.array(context, dtype=float), arm, reward])
 
     def arrays(self):
+        if not self.tuples:
+            raise ValueError("nothing to learn from")
         return [np.array([row[i] for row in self.tuples]) for i in range(3)]
-
-    def rows_of(self, arm):
-        rows = [row for row in self.tuples if row[1] == arm]
-        d = len(self.tuples[0][0])
-        return np.array([row[0] for row in rows]).reshape(-1, d), np.array([row[2] for row in rows])
 '''
 INVERTIBLE = '''
 def match_mean(E_old, E_new, mu_old):
     return np.linalg.pinv(E_new) @ E_old @ mu_old
 
 
-def invertible_prior(E_old, E_new, mu_old, Phi_old):
-    A = np.linalg.solve(E_old, E_new).T
-    return A @ Phi_old @ A.T, np.linalg.solve(E_new, E_old @ mu_old)
+def invertible_prior(forgotten, E_old, E_new, weights, lam):
+    found = []
+    for old, E, new in zip(forgotten, E_old, E_new):
+        if min(np.linalg.matrix_rank(E), np.linalg.matrix_rank(new)) < E.shape[1]:
+            raise ValueError("rank")
+        A = (np.linalg.pinv(E) @ new).T
+        found.append((A @ old.precision @ A.T, np.linalg.pinv(new) @ E @ old.mu_hat))
+    return found
 '''
 MATCHING = '''
-def match_covariance_sdp(E_new, s2, ridge=0.0, floor=0.0, **solver):
+def match_covariance_sdp(E_new, s2, rho=0.0, least=0.0, **solver):
     import cvxpy
-    E, s2, scale = _without_units(E_new, s2)
-    S = cvxpy.Variable((E.shape[1], E.shape[1]), symmetric=True)
-    fits = [cvxpy.square(cvxpy.trace(np.outer(e, e) @ S) - t) for e, t in zip(E, s2)]
-    cost = sum(fits) + ridge * cvxpy.sum_squares(S)
-    cvxpy.Problem(cvxpy.Minimize(cost), [S - floor * np.eye(E.shape[1]) >> 0]).solve(**solver)
-    return scale * S.value
+    g = E_new.shape[1]
+    S = cvxpy.Variable((g, g), symmetric=True)
+    fits = [cvxpy.square(cvxpy.trace(np.outer(e, e) @ S) - t) for e, t in zip(E_new, s2)]
+    cost = sum(fits) + rho * cvxpy.sum_squares(S)
+    cvxpy.Problem(cvxpy.Minimize(cost), [S - least * np.eye(g) >> 0]).solve(**solver)
+    return S.value
 '''
 LIMITED = '''
 def likelihood_matching(forgotten, E_old, E_new, weights, lam, match=match_covariance):
     found = []
     for old, E, new, w in zip(forgotten, E_old, E_new, weights):
         s2 = np.array([phi @ np.linalg.solve(old.precision, phi) for phi in E])
-        found.append((np.linalg.inv(match(new, s2)), w.copy()))
+        if s2.sum() > 0 and np.abs(new).sum() > 0:
+            found.append((np.linalg.inv(match(new, s2)), w.copy()))
+        else:
+            found.append((old.precision.copy(), w.copy()))
     return found
 
 
 class NeuralLinearTS:
-    def act(self, context):
-        plays = np.array([arm.n for arm in self.arms])
-        if plays.min() < self.config.initial_pulls:
-            return int(plays.argmin())
-        phi = last_layer_activations(self.network, np.array([context]))[0]
-        nu2 = self.noise(self.arms, self.config, self.rng)
-        return int(np.argmax([phi @ arm.sample(self.rng, s)[1] for arm, s in zip(self.arms, nu2)]))
+    def phi(self, context):
+        return last_layer_activations(self.network, np.array([context]))[0]
 
     def update(self, context, arm, reward):
-        phi = last_layer_activations(self.network, np.array([context]))[0]
-        self.arms[arm].update(phi, reward)
+        self.arms[arm].update(self.phi(context), reward)
         self.buffer.add(context, arm, reward)
         self.t += 1
         if self.t % self.config.L == 0:
             self.learn()
 
     def learn(self):
-        rows = [self.buffer.rows_of(i) for i in range(self.n_arms)]
+        x, played, r = self.buffer.arrays()
+        rows = [(x[played == i], r[played == i]) for i in range(self.n_arms)]
         old = [last_layer_activations(self.network, x) for x, _ in rows]
         left = [arm.without(E, r) for arm, E, (_, r) in zip(self.arms, old, rows)]
         self.train(self.network, self.buffer, self.config, self.rng.spawn(1)[0])
@@ -143,16 +141,34 @@ class NeuralLinearTS:
             self.arms[i] = BayesianLinearRegression(*priors[i], left[i].a, left[i].b, left[i].n)
             self.arms[i].update(new[i], rows[i][1])
 '''
+PRIOR = '''
+def better_prior(forgotten, E_old, E_new, weights, lam):
+    return [(old.precision, old.mu_hat) for old in forgotten]
+'''
 WORKS = {"blr": BLR, "thompson": THOMPSON, "buffer": BUFFER, "invertible": INVERTIBLE,
-         "matching": MATCHING, "limited": LIMITED}
+         "matching": MATCHING, "limited": LIMITED, "prior": PRIOR}
+
+
+def fill(text, work):
+    """The text with the functions of `work` in place of its own, {function: text}."""
+    lines, ours, given = text.split("\n"), source.definitions(text), source.definitions(work)
+    for name in (name for name in reversed(ours) if name in given):
+        lines[source.span(ours[name])] = work.split("\n")[source.span(given[name])]
+    return "\n".join(lines)
 
 
 def text_of(name, work=None):
     """A student's nlts.py: the handout with this work filled in."""
-    return source.fill(catalogue.sealed(name), WORKS[name] if work is None else work)
+    return fill(catalogue.handed_out(name), WORKS[name] if work is None else work)
 
 
 def submission(identity, text, files=None):
     """A submission that is nothing but a text, and perhaps files beside it."""
     files = {"nlts.py": text.encode(errors="replace"), **(files or {})}
     return Submission(identity, files, "nlts.py", text)
+
+
+def failures(result):
+    """Everything that a report says against a submission."""
+    told = [words for outcomes in result.outcomes.values() for _, words in outcomes]
+    return " ".join(filter(None, [result.problem, *told]))

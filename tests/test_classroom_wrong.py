@@ -1,0 +1,136 @@
+"""Mistakes lose points, in any seed, and right samplers keep theirs; the versions are data."""
+import ast
+import tomllib
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from classroom import catalogue
+from classroom.catalogue import HOME
+from classroom.comparisons import odd_draws
+from classroom.scripts import best_shares, build_tests
+from classroom.source import blank, definitions
+from classroom.testing import judge
+from classroom.worker import Interpreter, load
+
+HERE = Path(__file__).parent
+WRONG = tomllib.loads((HERE / "classroom_wrong.toml").read_text(encoding="utf-8"))
+SAMPLERS = tomllib.loads((HERE / "classroom_samplers.toml").read_text(encoding="utf-8"))
+SAMPLE = "BayesianLinearRegression.sample"
+SLOW = {"match_covariance_sdp", "match_covariance", SAMPLE, "inverse_gamma_noise",
+        "LinearTS.scores", "LinearTS.act"}                       # a second and more
+
+
+def text_with(function, right, wrong):
+    """The reference of an assignment with one mistake."""
+    text = catalogue.reference(HOME[function])
+    inside = ast.get_source_segment(text, definitions(text)[function])
+    docstring = ast.get_source_segment(text, definitions(text)[function].body[0])
+    code = inside.replace(docstring, "")
+    assert right in code, (function, right)
+    return text.replace(inside, code.replace(right, wrong, 1))
+
+
+def text_of_sampler(draw):
+    text = catalogue.reference("thompson")
+    inside = ast.get_source_segment(text, definitions(text)[SAMPLE])
+    body = "\n        ".join(["def sample(self, nu2, rng):", "g, root = len(self.mu_hat), self.root",
+                              "if kept and len(kept[0]) != g:", "    kept.clear()", draw, "return self.mu_hat + np.sqrt(nu2) * x"])
+    return text.replace(inside, body) + "\nkept = []\n"
+
+
+@cache
+def recorded(function, seed):
+    return build_tests(function, load(catalogue.reference(HOME[function]), "nlts_reference"), seed)
+
+
+def failure(function, text, seed):
+    """The first failure in the tests of a function, without a sandbox; or None."""
+    module = load(text, "nlts")
+    told = (judge(steps, answers, Interpreter(module).run(steps))
+            for _, steps, answers in recorded(function, seed))
+    return next(filter(None, told), None)
+
+
+MISTAKES = [(function, *change) for function in WRONG for change in WRONG[function]]
+
+
+def lose(function, right, wrong, seeds):
+    text = text_with(function, right, wrong)
+    for seed in seeds:
+        assert failure(function, text, seed), (function, wrong, seed)
+
+
+@pytest.mark.parametrize("function", [name for name in WRONG if name not in SLOW])
+def test_each_mistake_loses_points(function):
+    for change in WRONG[function]:
+        lose(function, *change, [5])
+
+
+@pytest.mark.parametrize("function, right, wrong", [
+    ("inverse_gamma_noise", *WRONG["inverse_gamma_noise"][2]), (SAMPLE, *WRONG[SAMPLE][4]),
+    ("LinearTS.act", *WRONG["LinearTS.act"][0]),
+    ("match_covariance_sdp", *WRONG["match_covariance_sdp"][6])])
+def test_mistakes_that_were_once_paid_lose_points(function, right, wrong):
+    lose(function, right, wrong, [5])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("function, right, wrong", MISTAKES)
+def test_each_mistake_loses_points_in_30_of_30_seeds(function, right, wrong):
+    lose(function, right, wrong, range(100, 130))
+
+
+def test_the_versions_are_as_many_as_promised():
+    assert set(WRONG) == set(HOME) and all(len(WRONG[name]) >= 6 for name in WRONG)
+    assert len(SAMPLERS["wrong"]) >= 25 and len(SAMPLERS["right"]) == 6
+
+
+@pytest.mark.parametrize("name", list(SAMPLERS["wrong"])[:4])
+def test_samplers_that_were_once_paid_lose_points(name):
+    assert failure(SAMPLE, text_of_sampler(SAMPLERS["wrong"][name]), 5)
+
+
+def test_a_right_sampler_keeps_its_points():
+    assert failure(SAMPLE, text_of_sampler(SAMPLERS["right"]["float32"]), 5) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SAMPLERS["wrong"])
+def test_each_wrong_sampler_loses_points_in_30_of_30_seeds(name):
+    text = text_of_sampler(SAMPLERS["wrong"][name])
+    assert [seed for seed in range(30) if not failure(SAMPLE, text, seed)] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SAMPLERS["right"])
+def test_each_right_sampler_keeps_its_points_in_50_of_50_seeds(name):
+    text = text_of_sampler(SAMPLERS["right"][name])
+    assert [words for seed in range(50) if (words := failure(SAMPLE, text, seed))] == []
+
+
+def test_draws_that_are_right_pass_and_each_kind_of_dependence_is_seen():
+    rng = np.random.default_rng(3)
+    x, names = rng.uniform(-1, 1, (10_000, 3)), ["a", "b", "c"]
+    assert odd_draws(x, names) is None
+    three = x.copy()
+    three[:, 2] = abs(three[:, 2]) * np.sign(three[:, 0] * three[:, 1])
+    late = x.copy()
+    late[8:, 0] = np.where(rng.random(9992) < 0.1, late[:-8, 1], late[8:, 0])
+    assert "a, b, c depend" in odd_draws(three, names)
+    assert "8 before" in odd_draws(late, names)
+    assert "few different" in odd_draws(np.round(x * 50) / 50, names)
+    assert odd_draws(np.full((10_000, 3), np.nan), names)
+
+
+def test_shares_of_the_best_arm_are_those_of_many_samples():
+    laws = [{"law": "t", "mean": m, "scale": s, "df": 6} for m, s in ((0.0, 1.0), (0.3, 2.0))]
+    draws = np.random.default_rng(1).standard_t(6, (200_000, 2)) * [1, 2] + [0, 0.3]
+    assert np.allclose(best_shares(laws), np.bincount(draws.argmax(1)) / 200_000, atol=0.005)
+
+
+def test_blanks_are_blank_and_a_blank_function_fails():
+    text = blank(catalogue.reference("buffer"), ["ReplayBuffer.arrays"])
+    assert "not written yet" in failure("ReplayBuffer.arrays", text, 1)
