@@ -194,9 +194,10 @@ def tops_of(path):
     if path.is_file() and path.suffix.lower() == ".zip":
         inside = [entry.path for entry in members_of(zipfile.ZipFile(path))
                   if unreadable(entry.path) != "hidden"]
-        above = PurePosixPath()
-        if len({parts.parts[0] for parts in inside}) == 1 and all(len(p.parts) > 2 for p in inside):
-            above = PurePosixPath(inside[0].parts[0])            # a folder around the class
+        tops = {p.parts[0] for p in inside}
+        above = PurePosixPath(*tops) if len(tops) == 1 else PurePosixPath()
+        if above / "nlts.py" in inside or above in inside:
+            above = PurePosixPath()                              # no folder around the class
         depth = len(above.parts)
         tops = {p.parts[depth]: len(p.parts) == depth + 1 for p in inside}
         if "nlts.py" not in tops:

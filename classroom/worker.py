@@ -285,7 +285,7 @@ def give_up_rights(user, tasks):
         import resource
     except ImportError:                                          # not on Windows
         return
-    limits = {"AS": 2 ** 32, "CPU": 3600, "FSIZE": 2 ** 26, "CORE": 0, "NOFILE": 256}
+    limits = {"AS": 2 ** 32, "CPU": 3600, "FSIZE": 2 ** 24, "CORE": 0, "NOFILE": 64}
     for name, most in (limits | ({"NPROC": tasks} if tasks else {})).items():
         with contextlib.suppress(ValueError, OSError):           # a lower limit holds, or macOS
             resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (most, most))

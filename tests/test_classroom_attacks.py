@@ -1,0 +1,117 @@
+"""Attacks gain nothing, change nothing, and leave nothing behind; they are data.
+
+With bubblewrap all of them; without it those that README does not name.
+"""
+import socket
+import textwrap
+import time
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from classroom_students import failures, submission, text_of
+
+from classroom import catalogue, reports
+from classroom.grading import Grader
+from classroom.sandbox import bubblewrap_works
+
+ATTACKS = tomllib.loads((Path(__file__).parent / "classroom_attacks.toml").read_text())
+PLAIN = [name for name, attack in ATTACKS.items() if attack["plain"]]
+
+
+def graded(names, sandbox, **places):
+    """The results of these attacks, and of an honest neighbour among them."""
+    grader = Grader("invertible", 9, sandbox)
+    grader.limits = replace(grader.limits, seconds=1.0)
+    handed_in = [submission("honest", text_of("invertible"))]
+    for name in names:
+        body = ATTACKS[name]["body"]
+        for place, value in places.items():
+            body = body.replace(f"@{place}@", str(value))
+        work = "def match_mean(E_old, E_new, mu_old):\n" + textwrap.indent(body, "    ") + \
+               "    return np.zeros(len(mu_old))\n"
+        handed_in.append(submission(name, text_of("invertible", work)))
+    results = grader.grade_all(handed_in, 2)
+    assert results[0].points == 20, failures(results[0])
+    return results[1:], grader
+
+
+def files_of_project():
+    """Names, sizes and times of our own files."""
+    files = [*catalogue.HERE.rglob("*.*"), catalogue.ROOT / "nlts.py"]
+    return {path: (path.stat().st_size, path.stat().st_mtime_ns) for path in files
+            if path.is_file() and path.suffix != ".pyc"}
+
+
+def commands():
+    """The command lines of all processes."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            found.append(path.read_bytes())
+        except OSError:                                          # it has gone
+            continue
+    return found
+
+
+def nothing_gained(results):
+    for result in results:
+        assert result.points == 0 and result.held == 0, (result.id, failures(result))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not bubblewrap_works(), reason="bubblewrap is not installed")
+def test_no_attack_gains_points_changes_a_file_or_leaves_a_process(tmp_path):
+    assert len(ATTACKS) >= 40
+    canary, before = tmp_path / "canary", files_of_project()
+    canary.write_text("as it was")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        results, grader = graded(ATTACKS, "bwrap", root=catalogue.ROOT, canary=canary,
+                                 folder=tmp_path, port=server.getsockname()[1])
+    nothing_gained(results)
+    reports.write_all(tmp_path / "out", grader, results, 1)
+    time.sleep(0.3)
+    assert canary.read_text() == "as it was" and files_of_project() == before
+    assert not any(b"# outlives" in line or b"/worker.py" in line for line in commands())
+    assert len((tmp_path / "out" / "grades.csv").read_text().splitlines()) == 1 + len(ATTACKS)
+
+
+@pytest.mark.slow
+def test_attacks_that_need_no_bubblewrap_gain_nothing_without_it():
+    before = files_of_project()
+    nothing_gained(graded(PLAIN, "none")[0])
+    assert files_of_project() == before
+
+
+def test_some_attacks_gain_nothing_without_bubblewrap():
+    names = ["searches the modules", "always equal array", "forged replies", "deep replies",
+             "not a number", "writes a script into the report"]
+    results, _ = graded(names, "none")
+    nothing_gained(results)
+    report = reports.report("invertible", 20, results[-1])
+    outside = "".join(report.split("`")[::2])                    # in code spans nothing counts
+    assert "<script>" in report and "<" not in outside and "](" not in outside
+    assert report.count("\n# ") == 0
+
+
+def test_the_readme_names_what_is_not_stopped_without_bubblewrap():
+    page = " ".join(catalogue.read_text("README.md").split())
+    for name in ATTACKS:
+        assert (f'"{name}"' in page) == (name not in PLAIN), name
+
+
+@pytest.mark.skipif(not bubblewrap_works(), reason="bubblewrap is not installed")
+def test_the_sandbox_shows_python_and_the_students_folder_and_nothing_else():
+    ATTACKS["looks around"] = {"plain": False, "body": f"""
+import os
+seen = [path for path in {[str(catalogue.ROOT / 'nlts.py'), str(catalogue.HERE), '/etc/passwd', '/sys',
+                           '/var', '/run']!r} if os.path.exists(path)]
+home = os.path.expanduser("~")
+pids = [name for name in os.listdir("/proc") if name.isdigit()]
+raise ValueError(f"seen: {{seen}}, home {{home}}, processes: {{len(pids)}}, user {{os.getuid()}}")
+"""}
+    results, _ = graded(["looks around"], "bwrap")
+    del ATTACKS["looks around"]
+    words = failures(results[0])
+    assert "seen: [], home /tmp, processes: 2" in words and "user 0" not in words, words
