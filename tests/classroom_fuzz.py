@@ -12,13 +12,15 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-NAMES = [".", "..", "/", "nlts.py", "NLTS.PY", "=1+1.py", "<b>x</b>.py", "x" * 250 + ".py", "CON.py",
-         "a\\b.py", "\N{RIGHT-TO-LEFT OVERRIDE}yp.stln", "caf\u00e9.py", "a;b.py", "-rf", "nlts (1).py",
-         "1_2_3_nlts.py", "Ann Lee_1_assignsubmission_file_", "y" * 64_000, "solutions/nlts.py"]
-TEXTS = [b"", b"x = 1\n", b"\xff\xfe" + "x = 1\n".encode("utf-16-le"), bytes(range(256)), b"def f(:\n",
+NAMES = [".", "..", "/", "nlts.py", "NLTS.PY", "=1+1.py", "<b>x</b>.py", "x" * 250 + ".py",
+         "a\\b.py", "\N{RIGHT-TO-LEFT OVERRIDE}yp.stln", "caf\u00e9.py", "a;b.py", "-rf", "CON.py",
+         "1_2_3_nlts.py", "Ann Lee_1_assignsubmission_file_", "y" * 64_000, "solutions/nlts.py",
+         "nlts (1).py"]
+TEXTS = [b"", b"x = 1\n", "x = 1\n".encode("utf-16"), bytes(range(256)), b"def f(:\n",
          b"x = " + b"-" * 50_000 + b"1\n", b"(" * 5000, b"# coding: rot13\nx = 1\n", b"\0" * 1000,
-         b"x = 1\n" * 40_000, b"while True: pass\n", b"raise SystemExit\n", b"import os\nos._exit(1)\n",
-         b"x = '" + b"a" * 200_000 + b"'\n", "# caf\u00e9\nx = 1\n".encode("latin-1"), b"\r\rx = 1\r"]
+         b"x = 1\n" * 40_000, b"while True: pass\n", b"raise SystemExit\n", b"\r\rx = 1\r",
+         b"import os\nos._exit(1)\n", b"x = '" + b"a" * 200_000 + b"'\n",
+         "# caf\u00e9\nx = 1\n".encode("latin-1")]
 
 
 def zipped(files, method=zipfile.ZIP_DEFLATED):

@@ -16,17 +16,17 @@ from classroom import catalogue, reports
 from classroom.grading import Grader
 from classroom.sandbox import bubblewrap_works
 
-ATTACKS = tomllib.loads((Path(__file__).parent / "classroom_attacks.toml").read_text())
-PLAIN = [name for name, attack in ATTACKS.items() if attack["plain"]]
+DATA = tomllib.loads(Path(__file__).with_name("classroom_attacks.toml").read_text())
+ATTACKS = {name: attack["body"] for name, attack in DATA.items()}
+PLAIN = {name: attack["body"] for name, attack in DATA.items() if attack["plain"]}
 
 
-def graded(names, sandbox, **places):
+def graded(bodies, sandbox, **places):
     """The results of these attacks, and of an honest neighbour among them."""
     grader = Grader("invertible", 9, sandbox)
     grader.limits = replace(grader.limits, seconds=1.0)
     handed_in = [submission("honest", text_of("invertible"))]
-    for name in names:
-        body = ATTACKS[name]["body"]
+    for name, body in bodies.items():
         for place, value in places.items():
             body = body.replace(f"@{place}@", str(value))
         work = "def match_mean(E_old, E_new, mu_old):\n" + textwrap.indent(body, "    ") + \
@@ -87,7 +87,7 @@ def test_attacks_that_need_no_bubblewrap_gain_nothing_without_it():
 def test_some_attacks_gain_nothing_without_bubblewrap():
     names = ["searches the modules", "always equal array", "forged replies", "deep replies",
              "not a number", "writes a script into the report"]
-    results, _ = graded(names, "none")
+    results, _ = graded({name: PLAIN[name] for name in names}, "none")
     nothing_gained(results)
     report = reports.report("invertible", 20, results[-1])
     outside = "".join(report.split("`")[::2])                    # in code spans nothing counts
@@ -103,15 +103,13 @@ def test_the_readme_names_what_is_not_stopped_without_bubblewrap():
 
 @pytest.mark.skipif(not bubblewrap_works(), reason="bubblewrap is not installed")
 def test_the_sandbox_shows_python_and_the_students_folder_and_nothing_else():
-    ATTACKS["looks around"] = {"plain": False, "body": f"""
+    (result,), _ = graded({"looks around": """
 import os
-seen = [path for path in {[str(catalogue.ROOT / 'nlts.py'), str(catalogue.HERE), '/etc/passwd', '/sys',
-                           '/var', '/run']!r} if os.path.exists(path)]
-home = os.path.expanduser("~")
+seen = [path for path in ("@root@/nlts.py", "/etc/passwd", "/sys", "/var", "/run", "/home")
+        if os.path.exists(path)]
+home, user = os.path.expanduser("~"), os.getuid()
 pids = [name for name in os.listdir("/proc") if name.isdigit()]
-raise ValueError(f"seen: {{seen}}, home {{home}}, processes: {{len(pids)}}, user {{os.getuid()}}")
-"""}
-    results, _ = graded(["looks around"], "bwrap")
-    del ATTACKS["looks around"]
-    words = failures(results[0])
+raise ValueError(f"seen: {seen}, home {home}, processes: {len(pids)}, user {user}")
+"""}, "bwrap", root=catalogue.ROOT)
+    words = failures(result)
     assert "seen: [], home /tmp, processes: 2" in words and "user 0" not in words, words

@@ -36,9 +36,10 @@ def text_with(function, right, wrong):
 def text_of_sampler(draw):
     text = catalogue.reference("thompson")
     inside = ast.get_source_segment(text, definitions(text)[SAMPLE])
-    body = "\n        ".join(["def sample(self, nu2, rng):", "g, root = len(self.mu_hat), self.root",
-                              "if kept and len(kept[0]) != g:", "    kept.clear()", draw, "return self.mu_hat + np.sqrt(nu2) * x"])
-    return text.replace(inside, body) + "\nkept = []\n"
+    lines = ["def sample(self, nu2, rng):", "g, root = len(self.mu_hat), self.root",
+             "if kept and len(kept[0]) != g:", "    kept.clear()", draw,
+             "return self.mu_hat + np.sqrt(nu2) * x"]
+    return text.replace(inside, "\n        ".join(lines)) + "\nkept = []\n"
 
 
 @cache
