@@ -89,22 +89,36 @@ def cpu_limit(seconds):
         signal.setitimer(signal.ITIMER_PROF, 0)
 
 
+def place_of(error):
+    """The line at the top of the module where an error arose."""
+    if isinstance(error, SyntaxError) and error.filename == "nlts.py":
+        return error.lineno
+    lines = [line for frame, line in traceback.walk_tb(error.__traceback__)
+             if frame.f_code.co_name == "<module>" and frame.f_code.co_filename == "nlts.py"]
+    return lines[0] if lines else 0
+
+
 def run_statements(body, module, seconds):
-    """Run the lines of a file one by one: a line that fails costs itself only. Returns notes.
-    seconds: of CPU time for all lines but definitions and imports."""
-    notes, end = [], time.process_time() + seconds
-    for node in body:
-        left = 30.0 if isinstance(node, DEFINES) else end - time.process_time()
-        if left <= 0:
-            notes.append(f"line {node.lineno} was not run: the lines above took too long")
-            continue
+    """Run the lines of a file: one that fails costs itself only. Returns notes. After one that
+    takes too long, definitions and imports alone are run."""
+    notes = []
+    while body and len(notes) < 40:
+        begun = False
         try:
-            code = compile(ast.Module([node], []), "nlts.py", "exec",
+            code = compile(ast.Module(body, []), "nlts.py", "exec",
                            __future__.annotations.compiler_flag)
-            with cpu_limit(left):
+            begun = True
+            with cpu_limit(seconds):
                 exec(code, module.__dict__)
+            break
         except BaseException as error:                           # exit() is one, too
-            notes.append(f"line {node.lineno} was not run: {describe(error)}")
+            line = place_of(error)
+            notes.append(f"line {line} was not run: {describe(error)}")
+            failed = [i for i, node in enumerate(body) if node.lineno <= line <= node.end_lineno]
+            rest = body[failed[0] + 1:] if failed else []
+            if isinstance(error, TimeoutError) or len(notes) > 20:
+                rest = [node for node in rest if isinstance(node, DEFINES)]
+            body = rest if begun else body[:failed[0]] + rest if failed else []
     return notes
 
 
