@@ -29,7 +29,7 @@ class Grader:
 
     @property
     def points(self):
-        return round(sum(part.points for part in self.parts if not part.optional), 2)
+        return round(sum(part.points for part in self.parts), 2)
 
     def code(self, submission, ours=()):
         """What a worker gets for a submission, with our versions of these parts."""
@@ -56,9 +56,7 @@ class Grader:
         gained = {}
         for part in self.parts:
             failed = {title for title, failure in submission.outcomes[part] if failure}
-            # what is optional helps with nothing else
-            others = [one for one in self.parts if one is not part
-                      and (part.optional or not one.optional)]
+            others = [one for one in self.parts if one is not part]
             if failed and others:
                 gained[part] = self.run_again(submission, part, failed, others)
         wrong = [part for part in self.parts
@@ -90,7 +88,7 @@ class Grader:
             submission.scores[part] = round(part.points * right / len(outcomes), 2)
             if waiting:
                 points = round(part.points * len(waiting) / len(outcomes), 2)
-                submission.held += 0 if part.optional else points
+                submission.held += points
                 submission.flags.append(
                     f"{part.function}: {points:g} points wait, passes only with our versions of "
                     f"functions that need help themselves: {'; '.join(waiting)}")

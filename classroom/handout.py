@@ -25,10 +25,8 @@ def write(out, name):
 def readme(name):
     """The page of an assignment."""
     a = ASSIGNMENTS[name]
-    rows = []
-    for part in a["parts"]:
-        points = "optional" if part.optional else f"{part.points:g}"
-        rows.append(f"| `{part.function}` | {part.marker} | {part.hours:g} | {points} |")
+    rows = [f"| `{part.function}` | {part.marker} | {part.hours:g} | {part.points:g} |"
+            for part in a["parts"]]
     file = "better_prior.py" if name == "prior" else "nlts.py"
     return read_text("student", "handout.md").format(
         **a, name=name, table="\n".join(rows), marker=a["parts"][0].marker, file=file,

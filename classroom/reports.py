@@ -49,10 +49,6 @@ def write_table(path, head, rows, clean=cell):
 
 # A report -----------------------------------------------------------------------------------------
 
-def heading(part):
-    return part.function + (" (optional, not counted)" if part.optional else "")
-
-
 def report(name, of, submission):
     """The report of one submission, in Markdown, for the student."""
     lines = [f"# {name}: {quoted(submission.id)}", "", f"{submission.points:g} of {of:g} points"]
@@ -62,7 +58,7 @@ def report(name, of, submission):
     lines += [f"- {quoted(note)}" for note in submission.notes]
     lines += [quoted(submission.problem)] if submission.problem else []
     for part, outcomes in submission.outcomes.items():
-        lines += ["", f"## {heading(part)}: {submission.scores[part]:g} of {part.points:g}", ""]
+        lines += ["", f"## {part.function}: {submission.scores[part]:g} of {part.points:g}", ""]
         for title, failure in outcomes:
             verdict = "right" if failure is None else "**wrong**"
             if title in submission.helped.get(part, []) and not submission.confirmed:

@@ -60,7 +60,7 @@ class Submission:
 
     @property
     def points(self):
-        return round(sum(n for part, n in self.scores.items() if not part.optional), 2)
+        return round(sum(self.scores.values()), 2)
 
     def answers(self):
         """The written answers, as text."""

@@ -93,7 +93,8 @@ def tags():
 def test_each_line_of_pseudo_code_is_tagged_where_it_is_computed():
     found = list(tags())
     for tag, (places, _) in TAGS.items():
-        assert {function for other, function, _ in found if other == tag} == set(places.split()), tag
+        stands = {function for other, function, _ in found if other == tag}
+        assert stands == set(places.split()), tag
     for tag, _, code in found:
         word = TAGS[tag][1]
         assert code and not code.startswith("#"), f"[{tag}] stands above no code"
