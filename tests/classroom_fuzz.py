@@ -126,8 +126,19 @@ def make_class(folder, number, seed):
             place.with_suffix(".py").write_bytes(rng.choice(TEXTS))
 
 
+def seconds_to_start(code):
+    from classroom.testing import Unloadable, start
+    began = time.perf_counter()
+    try:
+        start(code)[0].close()
+    except Unloadable as error:
+        assert "exited" in str(error)
+    return time.perf_counter() - began
+
+
 def main(folder):
-    """Read, start and grade: rows, points of `honest`, memory of the grader in GB, worst start."""
+    """Read, start and grade: rows, points of `honest`, memory of the grader in GB, slowest start
+    (the best of three: others use the machine, too)."""
     import resource
     from dataclasses import replace
 
@@ -135,18 +146,11 @@ def main(folder):
     from classroom.grading import Grader
     from classroom.sandbox import bubblewrap_works
     from classroom.submissions import read_all
-    from classroom.testing import Unloadable, start
     grader = Grader("buffer", 5, "bwrap" if bubblewrap_works() else "none")
     grader.limits = replace(grader.limits, seconds=1.0)
     found = read_all([folder], [part.function for part in grader.parts])
-    starts = []
-    for one in (one for one in found if not one.problem and b"while" not in one.files[one.main]):
-        began = time.perf_counter()
-        try:
-            start(grader.code(one))[0].close()
-        except Unloadable as error:
-            assert "exited" in str(error)
-        starts.append(time.perf_counter() - began)
+    starts = [min(seconds_to_start(grader.code(one)) for _ in range(3)) for one in found
+              if not one.problem and b"while" not in one.files[one.main]]
     reports.write_all(Path(folder).with_name("out"), grader, grader.grade_all(found, 2), 5)
     (honest,) = [one for one in found if one.id == "honest"]
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2 ** 20
