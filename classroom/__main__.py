@@ -2,10 +2,9 @@
 
     python -m classroom                              list assignments and bug hunts
     python -m classroom make blr --out DIR           the folder of an assignment or a bug hunt
-    python -m classroom rubric invertible            model answers and rubric, for the teacher only
     python -m classroom grade blr CLASS --out FOLDER
 
-CLASS is a folder or zip with one folder, zip or file per student; several paths are a student each.
+CLASS is a folder with one folder, zip or file per student; several paths are a student each.
 """
 import argparse
 import os
@@ -14,7 +13,7 @@ import sys
 from pathlib import Path
 
 from . import handout, reports, submissions
-from .catalogue import ALL, ASSIGNMENTS, BUGS, read_text
+from .catalogue import ALL, ASSIGNMENTS, BUGS
 from .contest import ContestGrader
 from .grading import Grader
 from .hunting import HuntGrader
@@ -67,7 +66,6 @@ def parser_of():
     make = commands.add_parser("make")
     make.add_argument("name", choices=list(ALL))
     make.add_argument("--out", required=True, help="a folder that is not there yet or empty")
-    commands.add_parser("rubric").add_argument("name", choices=list(ASSIGNMENTS))
     grade = commands.add_parser("grade")
     grade.add_argument("name", choices=list(ALL))
     grade.add_argument("submissions", nargs="*", help="the class, or a path per student")
@@ -90,8 +88,6 @@ def main(arguments=None):
             if bool(options.submissions) == bool(options.manifest):
                 raise ValueError("expected submissions, or --manifest FILE")
             return grade(options)
-        elif options.command == "rubric":
-            print(read_text("rubrics", f"{options.name}.md"))
         else:
             handout.write(Path(options.out), options.name)
     except (OSError, ValueError, Unloadable) as error:

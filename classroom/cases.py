@@ -5,7 +5,7 @@ student's module, numbers come from `s`, and `s.same` says what is compared with
 """
 import numpy as np
 
-from .scripts import best_shares, case
+from .scripts import case
 
 POSTERIOR = "BayesianLinearRegression"
 MATCHED = {"digits": 2e-2}                       # of solvers: two digits
@@ -115,24 +115,11 @@ def posterior_sample(s):
     s.repeats(s.posterior(3, 4)[0].sample, 2.0)
 
 
-def level_arms(s, g, n_arms, phi):
-    """Arms that are often the best, with one precision, and each with a noise of its own."""
-    root = s.normal(g, g)
-    precision = root @ root.T + np.eye(g)
-    scale = np.sqrt(phi @ np.linalg.solve(precision, phi))
-    arms = []
-    for i, b in enumerate((0.5, 3.0, 30.0)[:n_arms]):
-        mu_hat = s.normal(g)
-        mu_hat = mu_hat - phi * (0.15 * i * scale + phi @ mu_hat) / (phi @ phi)
-        arms.append(s.arm(precision, mu_hat, 3.0 + i, b, 9))
-    return arms
-
-
-def level_agent(s, n_arms, v=None):
-    """An agent whose arms are often the best in a context, and the distributions of scores."""
+def sampled(s, scales, v=None):
+    """An agent with an arm for each scale of noise, a context, and the distributions of scores."""
     context = s.normal(2)
-    agent = s.nlts.LinearTS(2, n_arms, v=v, seed=s.integer())
-    arms = level_arms(s, 2, n_arms, context)
+    agent = s.nlts.LinearTS(2, len(scales), v=v, seed=s.integer())
+    arms = [s.posterior(2, n + 1, b0)[0] for n, b0 in enumerate(scales)]
     agent.arms = arms
     return agent, context, s.scored(arms, context, v)
 
@@ -140,11 +127,11 @@ def level_agent(s, n_arms, v=None):
 @case("LinearTS.scores")
 def linearts_scores(s):
     s.test("each score has its distribution, and none depends on another")
-    agent, context, laws = level_agent(s, 3)
+    agent, context, laws = sampled(s, (0.5, 3.0, 30.0))
     s.draws([agent.scores], context, laws=laws)
 
     s.test("with v given the noise variance is v^2, also of two arms")
-    agent, context, laws = level_agent(s, 2, 0.3)
+    agent, context, laws = sampled(s, (1.0, 9.0), 0.3)
     s.draws([agent.scores], context, laws=laws)
 
     s.test("self.rng decides, NumPy's global generator does not; nothing else is changed")
@@ -184,22 +171,17 @@ def linearts_act(s):
     for _ in range(6):
         s.same(agent.act(s.normal(2)), agent.chosen)
 
-    s.test("then each arm as often as its sample is the best")
-    agent, context, laws = level_agent(s, 3)
-    agent.chosen = np.array([9, 9, 9])
-    s.draws([agent.act], context, how="choices", shares=best_shares(laws).tolist())
-
-    s.test("without initial pulls samples decide at once; chosen grows by one per call")
-    context = s.normal(2)
-    agent = s.nlts.LinearTS(2, 2, v=0.3, seed=s.integer(), initial_pulls=0)
-    arms = level_arms(s, 2, 2, context)
-    agent.arms = arms
-    shares = best_shares(s.scored(arms, context, 0.3)).tolist()
-    s.draws([agent.act], context, how="choices", shares=shares)
-    for _ in range(3):
-        agent.chosen = np.array([0, 0])
-        agent.act(context)
-        s.same(agent.chosen.sum())
+    s.test("then the largest of self.scores(context), in the state that self.rng has then")
+    for pulls, chosen in ((0, 0), (2, 9)):
+        seed = s.integer()
+        for n_arms in (2, 3, 3, 4, 4, 4):
+            context = s.normal(2)
+            agent, other = (s.nlts.LinearTS(2, n_arms, seed=seed, initial_pulls=pulls)
+                            for _ in range(2))
+            agent.chosen = np.full(n_arms, chosen)
+            scores = other.scores(context)
+            s.same(agent.act(context), how="largest", before=s.place(scores))
+            s.same(agent.chosen.sum())
 
 
 @case("LinearTS.update")
@@ -439,54 +421,3 @@ def better_prior(s):
         E_old = [s.normal(5, 3), s.normal(0, 3)]
         E_new = [E + moved * s.normal(*E.shape) for E in E_old]
         s.same(s.function(forgotten, E_old, E_new, s.normal(2, 3), 0.25), how="priors")
-
-
-# Experiments of bug hunts, one for each assignment ------------------------------------------------
-
-@case("symptom_blr")
-def symptom_blr(s):
-    s.test("predictions, and how sure they are, after each of twelve tuples")
-    arm, phi = s.posterior(3)[0], s.normal(1, 3)
-    for _ in range(12):
-        arm.update(s.normal(3), s.normal())
-        s.same(arm.mu_hat, arm.s2(phi), arm.a, arm.b)
-
-    s.test("a prediction after six of twelve tuples are taken out")
-    arm, E, r = s.posterior(3, 12)
-    left = arm.without(E[:6], r[:6])
-    s.same(left.mu_hat, left.s2(s.normal(1, 3)), left.a, left.b, digits=1e-3)
-
-
-@case("symptom_thompson")
-def symptom_thompson(s):
-    s.test("10,000 scores in one context")
-    agent, context, laws = level_agent(s, 3)
-    s.draws([agent.scores], context, laws=laws)
-
-
-@case("symptom_buffer")
-def symptom_buffer(s):
-    s.test("contexts, arms and rewards in the memory, oldest first")
-    buffer = s.nlts.ReplayBuffer(9)
-    for arm in (0, 1, 2, 0, 1, 1, 0, 0, 0, 0, 0, 1, 0, 3, 0, 0):
-        buffer.add(s.normal(1), arm, s.normal())
-    s.same(buffer.arrays())
-
-
-@case("symptom_invertible")
-def symptom_invertible(s):
-    s.test("precision and mean under the new features")
-    for g in (2, 3):
-        forgotten = [s.posterior(g, 4)[0]]
-        E_old, E_new = square(s, g)
-        s.same(s.nlts.invertible_prior(forgotten, [E_old], [E_new], s.normal(1, g), 0.25),
-               digits=1e-3)
-
-
-@case("symptom_limited")
-def symptom_limited(s):
-    s.test("observations that the arms count, mean and s2 of predictions after a learning phase")
-    agent, contexts = s.network_agent(s.nlts.likelihood_matching), s.normal(4, 4)
-    agent.learn()
-    for arm in (agent.arms[0], agent.arms[1]):
-        s.same(arm.a, arm.mu_hat, arm.s2(contexts), digits=1e-3)

@@ -43,8 +43,7 @@ ORDER = list(ASSIGNMENTS)
 HOME = {part.function: name for name, a in ASSIGNMENTS.items() for part in a["parts"]}
 BUGS = tomllib.loads(read_text("hunts.toml"))
 for table in BUGS.values():
-    experiment = f"symptom_{HOME[table['function']]}"
-    table |= {"parts": [Part(table["function"], 0.5)], "seconds": 30, "experiment": experiment}
+    table |= {"parts": [Part(table["function"], 0.5)], "seconds": 30}
 ALL = ASSIGNMENTS | BUGS
 
 

@@ -190,24 +190,9 @@ def draws(yours, right, laws):
         f"{shown(right[1])}")
 
 
-def choices(yours, right, shares):
-    """Rows of one arm each, played with these shares and independently of those before."""
-    played, shares = yours[:, 0], np.array(shares)
-    hits = played[:, None] == np.arange(len(shares))
-    white = (hits - shares) / np.sqrt(shares * (1 - shares))     # (n, N), mean 0 and variance 1
-    if is_far(white.mean(0), len(white)) or not hits.any(1).all():
-        return f"over {len(played)} calls the arms' shares are {shown(hits.mean(0))}, " \
-               f"not {shown(shares)}"
-    for lag in range(1, LAGS + 1):
-        if is_far(white[:-lag].T @ white[lag:] / (len(white) - lag), len(white) - lag):
-            return f"an action depends on the one {lag} before"
-    return None
-
-
 # One result ---------------------------------------------------------------------------------------
 
-COMPARISONS = {"close": close, "root": root, "fits": fits, "priors": positive, "draws": draws,
-               "choices": choices}
+COMPARISONS = {"close": close, "root": root, "fits": fits, "priors": positive, "draws": draws}
 
 
 def repeated(result, before):
@@ -215,6 +200,13 @@ def repeated(result, before):
         return None
     return f"yours is {shown(read(result))} with one generator and {shown(read(before))} with " \
            "another in the same state: draw from the rng that is passed in, and from nothing else"
+
+
+def largest(result, before):
+    scores = as_numbers(read(before))
+    if type(result) is int and scores.ndim == 1 and result == scores.argmax():
+        return None
+    return f"yours is {shown(read(result))}, with scores {shown(scores)} in the same state"
 
 
 def one_by_one(yours, right, how, options):
@@ -249,8 +241,8 @@ def compare(result, right, how, before=None, times=None, **options):
             raised = result.get("raises") if isinstance(result, dict) else None
             return None if raised == right["raises"] else \
                 f"expected a {right['raises']}, yours raises {str(raised)[:100]}"
-        if how == "repeats":
-            return repeated(result, before)
+        if how in ("repeats", "largest"):
+            return (repeated if how == "repeats" else largest)(result, before)
         with np.errstate(all="ignore"):
             return judge_value(read(result), decode(right), how, options, times)
     except (ValueError, TypeError, OverflowError, LinAlgError, RecursionError) as error:

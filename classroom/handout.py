@@ -1,7 +1,7 @@
 """Folders for students, as {path: text}: of assignments and of hunts."""
 import json
 
-from .catalogue import ALL, ASSIGNMENTS, BUGS, ROOT, handed_out, read_text, reference
+from .catalogue import ALL, ASSIGNMENTS, BUGS, HOME, ROOT, handed_out, read_text, reference
 from .contest import TIMES, all_baselines, draw_problems
 from .scripts import build_tests
 from .testing import judge
@@ -43,30 +43,34 @@ def checked(name, main, tests, given):
     return files | {f"checks/{file}": read_text(file) for file in SHARED}
 
 
+def recorded(name):
+    """{marker: (function, its tests)} of an assignment, for check.py."""
+    nlts = load(reference(name), "nlts_reference")
+    return {part.marker: (part.function, build_tests(part.function, nlts, CHECK_SEED))
+            for part in ASSIGNMENTS[name]["parts"]}
+
+
 def assignment(name):
     """The folder of an assignment. Solutions of earlier ones are in its nlts.py."""
-    nlts = load(reference(name), "nlts_reference")
-    tests = {part.marker: (part.function, build_tests(part.function, nlts, CHECK_SEED))
-             for part in ASSIGNMENTS[name]["parts"]}
     text = handed_out(name)
+    page = {"README.md": readme(name)}
     if name != "prior":
-        return checked(name, "nlts.py", tests, text) | {"README.md": readme(name), "nlts.py": text}
+        return checked(name, "nlts.py", recorded(name), text) | page | {"nlts.py": text}
     problems = draw_problems(CHECK_SEED)
-    return checked(name, "better_prior.py", tests, text) | {
-        "README.md": readme(name), "better_prior.py": read_text("student", "better_prior.py"),
+    return checked(name, "better_prior.py", recorded(name), text) | page | {
+        "better_prior.py": read_text("student", "better_prior.py"),
         "nlts.py": (ROOT / "nlts.py").read_text(encoding="utf-8"),
         "checks/arena.py": read_text("arena.py"),
         "checks/arena.json": json.dumps(encode([problems, all_baselines(problems)]))}
 
 
 def hunt(name):
-    """The folder of a hunt. Neither the bug's name nor the right line is in it."""
-    bug, nlts = BUGS[name], load(handed_out(name), "nlts_wrong")
-    tests = build_tests(bug["experiment"], load(reference(name), "nlts_right"), CHECK_SEED)
-    seen = ""
-    for title, steps, answers in tests:
-        failure = judge(steps, answers, Interpreter(nlts).run(steps))
-        seen += f"- {title}: {failure}\n" if failure else ""
-    page = read_text("student", "hunt.md").format(symptom=bug["symptom"], seen=seen)
-    return checked(name, "nlts.py", {"symptom": (bug["experiment"], tests)}, "") | {
-        "README.md": page, "nlts.py": handed_out(name)}
+    """The folder of a hunt: the tests of its assignment show the bug."""
+    text = handed_out(name)
+    tests, wrong, seen = recorded(HOME[BUGS[name]["function"]]), load(text, "nlts_wrong"), ""
+    for _, group in tests.values():
+        for title, steps, answers in group:
+            failure = judge(steps, answers, Interpreter(wrong).run(steps))
+            seen += f"- {title}: {failure}\n" if failure else ""
+    page = read_text("student", "hunt.md").format(symptom=BUGS[name]["symptom"], seen=seen)
+    return checked(name, "nlts.py", tests, "") | {"README.md": page, "nlts.py": text}

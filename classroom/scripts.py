@@ -184,17 +184,6 @@ class Script:
         return laws
 
 
-def best_shares(laws):
-    """How often a sample of each arm is the largest."""
-    from scipy.stats import norm, t  # slow to import
-    inside = (np.arange(4000) + 0.5) / 4000
-    frozen = [t(law["df"], law["mean"], law["scale"]) if law["df"]
-              else norm(law["mean"], law["scale"]) for law in laws]
-    shares = [np.mean(np.prod([other.cdf(law.ppf(inside)) for other in frozen if other is not law],
-                              axis=0)) for law in frozen]
-    return np.array(shares)
-
-
 def build_tests(function, reference, seed):
     """[(title, steps, answers)] of a function, as in testing.py; the same seed, the same tests."""
     from . import cases  # noqa: F401  it fills CASES

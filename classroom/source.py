@@ -1,10 +1,8 @@
 """Texts of nlts.py: the part that is needed, with blanks, without comments; copies of it."""
 import ast
-import io
 import re
 import textwrap
 import threading
-import tokenize
 from functools import cache
 
 from .worker import is_blank, name_of
@@ -102,21 +100,13 @@ def blank(source, names, asks=None):
 
 
 def plain(source):
-    """The source without comments and docstrings that state formulas: they tell a line's secret."""
-    lines = source.split("\n")
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            row, column = token.start
-            lines[row - 1] = lines[row - 1][:column].rstrip() or None
+    """The source without comments and docstrings: they tell a line's secret."""
+    tree = parse(source)
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
-    nodes = [node for node in ast.walk(parse(source)) if isinstance(node, documented)]
-    strings = [node.body[0] for node in nodes if ast.get_docstring(node)]
-    for string in sorted(strings, key=lambda string: -string.lineno):
-        words = string.value.value.partition("\n\n")[0].rstrip()
-        text = f'{" " * string.col_offset}"""{words}"""'
-        formula = set(words) & set("=^~@") or len(text.rpartition("\n")[2]) > 100
-        lines[string.lineno - 1:string.end_lineno] = [None if formula else text]
-    return "\n".join(line for line in lines if line is not None)
+    for node in ast.walk(tree):
+        if isinstance(node, documented) and ast.get_docstring(node):
+            node.body = node.body[1:] or [ast.Pass()]
+    return ast.unparse(tree) + "\n"
 
 
 # Copies -------------------------------------------------------------------------------------------

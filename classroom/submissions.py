@@ -168,58 +168,39 @@ def owner(name, is_file):
 
 
 def entries_at(path):
-    """[Entry] at a path on the disk, or at one inside of a zip: class.zip/ann."""
+    """[Entry] of a folder or a file."""
     path = Path(path)
-    alone = PurePosixPath(owner(path.name, True)[1] or path.name)        # if it is a file
-    for zipped in path.parents:
-        if zipped.suffix.lower() == ".zip" and zipped.is_file():
-            above = PurePosixPath(path.relative_to(zipped).as_posix()).parts
-            return [Entry(PurePosixPath(*entry.path.parts[len(above):] or [alone]), entry.size,
-                          entry.read) for entry in members_of(zipfile.ZipFile(zipped))
-                    if entry.path.parts[:len(above)] == above]
     if path.is_symlink() or not path.exists():
         raise ValueError("there is no such file or folder, or it is a link")
     if path.is_dir():
         return files_in(path)
-    return [Entry(alone, path.lstat().st_size, partial(read_file, path))]
+    name = PurePosixPath(owner(path.name, True)[1] or path.name)
+    return [Entry(name, path.lstat().st_size, partial(read_file, path))]
 
 
-def tops_of(path):
-    """[(path, whether it is a file)] of the students in a class: what is at the top of a folder or
-    zip. A folder with an nlts.py at its top is one student's."""
+def students_in(path):
+    """The paths of a class: all that is at the top of a folder. A folder with an nlts.py at its top
+    is one student's."""
     path = Path(path)
-    if path.is_dir() and not (path / "nlts.py").exists():
-        return [(str(top), top.is_file()) for top in sorted(path.iterdir())
-                if top.is_dir() or top.suffix.lower() in WORK or CANVAS.fullmatch(top.name)]
-    if path.is_file() and path.suffix.lower() == ".zip":
-        inside = [entry.path for entry in members_of(zipfile.ZipFile(path))
-                  if unreadable(entry.path) != "hidden"]
-        tops = {p.parts[0] for p in inside}
-        above = PurePosixPath(*tops) if len(tops) == 1 else PurePosixPath()
-        if above / "nlts.py" in inside or above in inside:
-            above = PurePosixPath()                              # no folder around the class
-        depth = len(above.parts)
-        tops = {p.parts[depth]: len(p.parts) == depth + 1 for p in inside}
-        if "nlts.py" not in tops:
-            return [(f"{path}/{above / top}", is_file) for top, is_file in sorted(tops.items())]
-    return [(str(path), path.is_file())]
+    if not path.is_dir() or (path / "nlts.py").exists():
+        return [path]
+    return [top for top in sorted(path.iterdir())
+            if top.is_dir() or top.suffix.lower() in WORK or CANVAS.fullmatch(top.name)]
 
 
 def manifest_of(paths):
     """[{student, path}]: one path is a class, several are a student each. Names of Moodle and
     Canvas are joined by student."""
-    tops = tops_of(paths[0]) if len(paths) == 1 else [(str(p), Path(p).is_file()) for p in paths]
     rows, used = [], {}
-    for path, is_file in tops:
-        name = PurePosixPath(path).name
-        if name in SKIPPED or name.startswith("."):
+    for path in students_in(paths[0]) if len(paths) == 1 else map(Path, paths):
+        if path.name in SKIPPED or path.name.startswith("."):
             continue
-        student, _ = owner(name, is_file)
+        student, _ = owner(path.name, path.is_file())
         if student is None:
-            student = printable(PurePosixPath(name).stem if is_file else name).strip() or "nameless"
+            student = printable(path.stem if path.is_file() else path.name).strip() or "nameless"
             number = used[student.casefold()] = used.get(student.casefold(), 0) + 1
             student = student if number == 1 else f"{student} ({number})"
-        rows.append({"student": student, "path": path})
+        rows.append({"student": student, "path": str(path)})
     return rows
 
 

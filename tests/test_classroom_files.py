@@ -48,8 +48,6 @@ def test_a_class_is_one_folder_zip_or_file_per_student(tmp_path):
              "dan/solutions/nlts.py": RIGHT, "eve.ipynb": "{}", "notes.txt": "", ".git/x.py": "",
              "fay.zip": zipped({f"try{i}/nlts.py": RIGHT for i in range(3)}), "gil.zip": b"PK"}
     write(tmp_path / "class", files)
-    (tmp_path / "class.zip").write_bytes(zipped({f"top/{name}": files[name] for name in files
-                                                 if name not in ("cy.py", "eve.ipynb")}))
     found = read(tmp_path / "class")
     assert list(found) == ["ann", "bob", "cy", "dan", "eve", "fay", "gil"]
     assert all(found[name].source == RIGHT for name in ("ann", "bob", "cy", "dan", "fay"))
@@ -57,15 +55,6 @@ def test_a_class_is_one_folder_zip_or_file_per_student(tmp_path):
     assert "zip file" in found["gil"].problem
     assert read(tmp_path / "class" / "cy.py")["cy"].source == RIGHT
     assert list(read(tmp_path / "class" / "ann", tmp_path / "class" / "cy.py")) == ["ann", "cy"]
-
-
-def test_a_class_may_be_a_zip(tmp_path):
-    files = {"ann/nlts.py": RIGHT, "bob.zip": zipped({"nlts.py": RIGHT}), "cy/hw/nlts.py": BLANK}
-    for top in ("", "class/"):
-        (tmp_path / "c.zip").write_bytes(zipped({top + name: files[name] for name in files}))
-        found = read(tmp_path / "c.zip")
-        assert list(found) == ["ann", "bob", "cy"] and found["bob"].source == RIGHT
-        assert found["cy"].main == "hw/nlts.py" and found["cy"].why == "defines 0 of 2"
 
 
 def test_names_of_moodle_and_canvas_are_joined_by_student(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from classroom import catalogue
 from classroom.catalogue import HOME
 from classroom.comparisons import odd_draws
-from classroom.scripts import best_shares, build_tests
+from classroom.scripts import build_tests
 from classroom.source import blank, definitions
 from classroom.testing import judge
 from classroom.worker import Interpreter, load
@@ -124,12 +124,6 @@ def test_draws_that_are_right_pass_and_each_kind_of_dependence_is_seen():
     assert "8 before" in odd_draws(late, names)
     assert "few different" in odd_draws(np.round(x * 50) / 50, names)
     assert odd_draws(np.full((10_000, 3), np.nan), names)
-
-
-def test_shares_of_the_best_arm_are_those_of_many_samples():
-    laws = [{"law": "t", "mean": m, "scale": s, "df": 6} for m, s in ((0.0, 1.0), (0.3, 2.0))]
-    draws = np.random.default_rng(1).standard_t(6, (200_000, 2)) * [1, 2] + [0, 0.3]
-    assert np.allclose(best_shares(laws), np.bincount(draws.argmax(1)) / 200_000, atol=0.005)
 
 
 def test_blanks_are_blank_and_a_blank_function_fails():
