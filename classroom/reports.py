@@ -7,6 +7,7 @@ import hashlib
 import re
 import unicodedata
 from pathlib import Path
+from urllib.parse import quote
 
 from .programs import printable
 
@@ -21,6 +22,11 @@ def cell(value):
         return value
     text = re.sub(r"[;\t]", ",", printable(value))
     return re.sub(r"(^|,)(\s*)([=+\-@])", r"\1\2'\3", text)
+
+
+def place(path):
+    """A path in a table, so that it can be read again: odd characters are quoted as in a URL."""
+    return re.sub(r"[^\w./ ()~:\\-]", lambda odd: quote(odd[0], errors="surrogateescape"), path)
 
 
 def quoted(text):
@@ -81,7 +87,8 @@ def write_all(out, grader, results, seed):
              *[round(one.rank.get(name, 0.0), 3) for name in sets], " | ".join(one.flags)[:2000]]
             for one in results]
     write_table(out / "grades.csv", head, rows)
-    listed = [[one.id, path, one.main, one.why or one.problem, "yes" if one.confirmed else ""]
+    listed = [[one.id, place(path), place(one.main), one.why or one.problem,
+               "yes" if one.confirmed else ""]
               for one in results for path in one.paths]
     write_table(out / "manifest.csv", ["student", "path", "file", "why", "confirmed"], listed)
     (out / "seed.txt").write_text(f"{seed}\nFor you only: who knows it knows the tests.\n", "utf-8")

@@ -20,6 +20,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 LONGEST = 2 ** 22                                # bytes in a reply
 TASKS = 32                                       # processes and threads
+OUT_OF_TIME = (-24, 128 + 24)                    # ended by SIGXCPU, and so in bubblewrap
 USERS = itertools.count()                        # of workers, if the grader is root
 SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/alternatives")
 
@@ -126,7 +127,7 @@ class Worker:
             raise Broken(f"it did not end in {10 * seconds:g} seconds on the clock")
         if not self.line:
             code = self.process.wait()
-            if code in (-signal.SIGXCPU, 128 + signal.SIGXCPU):
+            if code in OUT_OF_TIME:
                 raise Broken(f"it did not end in {seconds:g} seconds of CPU time")
             raise Broken("the process exited during this test")
         try:

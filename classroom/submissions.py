@@ -6,6 +6,7 @@ error belongs to its student.
 import contextlib
 import csv
 import io
+import itertools
 import os
 import re
 import stat
@@ -15,6 +16,7 @@ import zlib
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
+from urllib.parse import unquote
 
 from .programs import choose_main, printable
 
@@ -191,15 +193,17 @@ def students_in(path):
 def manifest_of(paths):
     """[{student, path}]: one path is a class, several are a student each. Names of Moodle and
     Canvas are joined by student."""
-    rows, used = [], {}
+    rows, used = [], set()
     for path in students_in(paths[0]) if len(paths) == 1 else map(Path, paths):
         if path.name in SKIPPED or path.name.startswith("."):
             continue
         student, _ = owner(path.name, path.is_file())
         if student is None:
-            student = printable(path.stem if path.is_file() else path.name).strip() or "nameless"
-            number = used[student.casefold()] = used.get(student.casefold(), 0) + 1
-            student = student if number == 1 else f"{student} ({number})"
+            name = printable(path.stem if path.is_file() else path.name).strip() or "nameless"
+            numbered = (f"{name} ({number})" for number in itertools.count(2))
+            student = next(one for one in itertools.chain([name], numbered)
+                           if one.casefold() not in used)
+            used.add(student.casefold())
         rows.append({"student": student, "path": str(path)})
     return rows
 
@@ -210,8 +214,11 @@ def read_manifest(path):
         rows = list(csv.DictReader(file))
     if not rows or not {"student", "path"} <= set(rows[0]):
         raise ValueError(f"{path}: expected a table with the columns student and path")
-    return [{name: (value or "").strip().removeprefix("'") for name, value in row.items() if name}
-            for row in rows]
+    for row in rows:
+        row["student"] = row["student"].removeprefix("'")
+        for name in ("path", "file"):
+            row[name] = unquote((row.get(name) or "").removeprefix("'"), errors="surrogateescape")
+    return rows
 
 
 def read_student(student, rows, functions):

@@ -73,13 +73,13 @@ def test_names_of_moodle_and_canvas_are_joined_by_student(tmp_path):
 
 def test_a_manifest_is_printed_and_can_be_corrected(tmp_path, capsys):
     write(tmp_path / "class", {"ann/nlts.py": BLANK, "ann/old/nlts.py": RIGHT, "bob/nlts.py": RIGHT,
-                               "more/work.py": RIGHT})
+                               "m;o=r %41/work.py": RIGHT})
     out = tmp_path / "out"
     arguments = ["--out", str(out), "--seed", "4", "--sandbox", SANDBOX]
     main(["grade", "invertible", str(tmp_path / "class"), *arguments])
     assert "ann: old/nlts.py (defines 2 of 2)" in capsys.readouterr().out
     rows = table(out / "manifest.csv")
-    assert [row["student"] for row in rows] == ["ann", "bob", "more"]
+    assert [row["student"] for row in rows] == ["ann", "bob", "m,o=r %41"]
     rows[0]["file"], rows[2]["student"], rows[1]["file"] = "nlts.py", "bob", ""
     with open(tmp_path / "mine.csv", "w", newline="") as file:
         csv.DictWriter(file, rows[0]).writeheader()
