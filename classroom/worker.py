@@ -304,7 +304,7 @@ def give_up_rights(user, tasks):
         with contextlib.suppress(ValueError, OSError):           # a lower limit holds, or macOS
             resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (most, most))
     with contextlib.suppress(OSError):                           # first to go if memory runs out
-        Path("/proc/self/oom_score_adj").write_text("1000")
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="utf-8")
 
 
 def answer(request, modules):
