@@ -101,6 +101,8 @@ class Worker:
         if limits.sandbox == "bwrap":
             script, command, tasks, home = "/worker.py", bubblewrap(copy), TASKS, "/tmp"
             user = 60_000 + next(USERS) % 5000 if os.geteuid() == 0 else 0
+            for path in [copy, *copy.rglob("*")]:
+                path.chmod(0o755)                # another user reads it
         environment = {name: os.environ.get(name, "") for name in ("PATH", "SYSTEMROOT")}
         environment |= {"HOME": home, "TMPDIR": home, "PYTHONUTF8": "1", "OMP_NUM_THREADS": "1",
                         "PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
