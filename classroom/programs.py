@@ -100,7 +100,8 @@ def candidates(files, functions, problems):
 
 def choose_main(submission, functions, wanted, problems):
     """Set what is graded: the file that the teacher wants, or else the one that defines most of
-    the functions; of several nlts.py, and then the first. ValueError if there is none."""
+    the functions; of several nlts.py, then the one that is least deep, then the last by name.
+    ValueError if there is none."""
     files = submission.files
     if wanted:
         if wanted not in files:
@@ -109,7 +110,7 @@ def choose_main(submission, functions, wanted, problems):
     found = candidates(files, functions, problems)
     if not found:
         raise ValueError("there is no program in it")
-    main = max(found, key=lambda path: (len(found[path][2]), is_nlts(path), -path.count("/")))
+    main = max(found, key=lambda path: (len(found[path][2]), is_nlts(path), -path.count("/"), path))
     text, notes, defined = found[main]
     submission.main, submission.source, submission.notes = main, text, notes
     submission.why = f"defines {len(defined)} of {len(functions)}"

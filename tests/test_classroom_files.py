@@ -51,6 +51,7 @@ def test_a_class_is_one_folder_zip_or_file_per_student(tmp_path):
     found = read(tmp_path / "class")
     assert list(found) == ["ann", "bob", "cy", "dan", "eve", "fay", "gil"]
     assert all(found[name].source == RIGHT for name in ("ann", "bob", "cy", "dan", "fay"))
+    assert found["fay"].main == "fay/try2/nlts.py"
     assert "also written in" in found["fay"].flags[0] and "notebook" in found["eve"].problem
     assert "zip file" in found["gil"].problem
     assert read(tmp_path / "class" / "cy.py")["cy"].source == RIGHT
