@@ -1,5 +1,6 @@
 """Folders for students, as {path: text}: of assignments and of hunts."""
 import json
+from functools import cache
 
 from .catalogue import ALL, ASSIGNMENTS, BUGS, HOME, ROOT, handed_out, read_text, reference
 from .contest import TIMES, all_baselines, draw_problems
@@ -43,6 +44,7 @@ def checked(name, main, tests, given):
     return files | {f"checks/{file}": read_text(file) for file in SHARED}
 
 
+@cache
 def recorded(name):
     """{marker: (function, its tests)} of an assignment, for check.py."""
     nlts = load(reference(name), "nlts_reference")
