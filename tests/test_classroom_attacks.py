@@ -73,7 +73,7 @@ def test_no_attack_gains_points_changes_a_file_or_leaves_a_process(tmp_path):
     reports.write_all(tmp_path / "out", grader, results, 1)
     time.sleep(0.3)
     assert canary.read_text() == "as it was" and files_of_project() == before
-    assert not any(b"# outlives" in line or b"/worker.py" in line for line in commands())
+    assert not any(b"# outlives" in line for line in commands())
     assert len((tmp_path / "out" / "grades.csv").read_text().splitlines()) == 1 + len(ATTACKS)
 
 

@@ -72,7 +72,7 @@ def test_the_experiment():
     buffer = nlts.ReplayBuffer(9)
     for i, arm in enumerate((0, 1, 2, 0, 1, 1, 0, 0, 0, 0, 0, 1, 0, 3, 0, 0)):
         buffer.add(np.array([float(i)]), arm, 0.0)
-    assert [int(row[0][0]) for row in buffer.tuples] == [2, 4, 5, 9, 10, 11, 13, 14, 15]
+    assert [int(row[0][0]) for row in buffer.tuples] == [2, 4, 5, 10, 11, 12, 13, 14, 15]
 """
 
 
