@@ -5,7 +5,8 @@ import os
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
-from . import arena
+from . import arena, source
+from .catalogue import ROOT
 from .comparisons import compare, read
 from .grading import Grader
 from .sandbox import Broken
@@ -85,6 +86,13 @@ class ContestGrader(Grader):
                 better = sums and sums[name] > least
                 title = f"{name}: earns more than {other}"
                 submission.outcomes[self.part].append((title, None if better else failure))
+
+    def copies(self, submission):
+        """A copy of the carried prior, too, which is beyond the paper and ours."""
+        beyond = (ROOT / "nlts_beyond.py").read_text(encoding="utf-8")
+        beyond = beyond.replace("def carried_prior(", "def better_prior(")
+        return super().copies(submission) or source.copies(submission.source, beyond,
+                                                           ["better_prior"])
 
     def play(self, submission):
         """({set: reward}, ""), or ({}, why there is none)."""

@@ -2,6 +2,7 @@
 import json
 from functools import cache
 
+from . import source
 from .catalogue import ALL, ASSIGNMENTS, BUGS, HOME, ROOT, handed_out, read_text, reference
 from .contest import TIMES, all_baselines, draw_problems
 from .scripts import build_tests
@@ -60,7 +61,7 @@ def assignment(name):
         return checked(name, "nlts.py", recorded(name), text) | page | {"nlts.py": text}
     problems = draw_problems(CHECK_SEED)
     return checked(name, "better_prior.py", recorded(name), text) | page | {
-        "better_prior.py": read_text("student", "better_prior.py"),
+        "better_prior.py": source.blank(read_text("student", "better_prior.py"), ["better_prior"]),
         "nlts.py": (ROOT / "nlts.py").read_text(encoding="utf-8"),
         "checks/arena.py": read_text("arena.py"),
         "checks/arena.json": json.dumps(encode([problems, all_baselines(problems)]))}

@@ -16,6 +16,7 @@ from classroom import catalogue, reports, submissions
 from classroom.__main__ import main
 from classroom.catalogue import Part
 from classroom.contest import ContestGrader, baseline
+from classroom.handout import assignment
 from classroom.programs import text_of as program_text
 from classroom.sandbox import bubblewrap_works
 
@@ -249,7 +250,13 @@ def test_a_prior_is_played_and_ranked():
                  "perfect": {"tiny": 60.0}}
     grader = ContestGrader("prior", 3, SANDBOX, problems, baselines)
     invalid = "def better_prior(*_):\n    return []\n"
+    carried = (catalogue.ROOT / "nlts_beyond.py").read_text()
+    carried = carried.replace("carried_prior", "better_prior")
+    blank = assignment("prior")["better_prior.py"]
     results = grader.grade_all([submission("right", text_of("prior")),
-                                submission("invalid", text_of("prior", invalid))], 1)
+                                submission("invalid", text_of("prior", invalid)),
+                                submission("copied", carried), submission("untouched", blank)], 2)
+    assert "syntax tree" in results[2].flags[0] and not results[0].flags
+    assert results[3].points == 0 and "not written yet" in failures(results[3])
     assert results[0].rank["tiny"] > 0 and results[0].points >= 30, failures(results[0])
     assert results[1].points == 0 and not results[1].rank and "expected 2" in failures(results[1])
