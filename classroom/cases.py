@@ -145,12 +145,13 @@ def linearts_scores(s):
 
 
 def first_pulls(s, pulls, chosen, seen):
-    """The arm that an agent plays after some pulls. If samples decide, it is arm 0."""
+    """The arm that an agent plays after some pulls. If samples decide, it is the arm `sure`."""
     agent, context = s.nlts.LinearTS(2, 3, initial_pulls=pulls), s.normal(2)
-    agent.arms[0].mu_hat = 1e4 * context / (context @ context)
-    agent.chosen = np.array(chosen)
-    for i, n in enumerate(seen):
-        agent.arms[i].n = n
+    sure = (pulls + 1) % 3
+    agent.arms[sure].mu_hat = 1e4 * context / (context @ context)
+    agent.chosen = np.roll(chosen, sure)
+    for i, n in enumerate(np.roll(seen, sure)):
+        agent.arms[i].n = int(n)
     s.same(agent.act(context))
 
 

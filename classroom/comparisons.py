@@ -18,6 +18,8 @@ LAGS = 8
 
 def shown(value, most=300):
     """A result in a few words."""
+    if isinstance(value, np.ndarray) and not value.ndim:
+        value = value.item()
     if isinstance(value, np.ndarray):
         text = np.array2string(value, precision=5, threshold=12, edgeitems=3, separator=", ")
         text = f"{' '.join(text.split())} of shape {value.shape}"
@@ -204,7 +206,7 @@ def repeated(result, before):
 
 def largest(result, before):
     scores = as_numbers(read(before))
-    if type(result) is int and scores.ndim == 1 and result == scores.argmax():
+    if is_number(result) and scores.ndim == 1 and result == scores.argmax():
         return None
     return f"yours is {shown(read(result))}, with scores {shown(scores)} in the same state"
 
