@@ -124,7 +124,7 @@ class Worker:
         """The reply to a request; Broken if there is none in time or the process has gone."""
         thread = threading.Thread(target=self._exchange, args=(request,), daemon=True)
         thread.start()
-        thread.join(10 * seconds)
+        thread.join(10 * seconds + 5)            # in time for its own clock to tell the line
         if thread.is_alive():
             raise Broken(f"it did not end in {10 * seconds:g} seconds on the clock")
         if not self.line:

@@ -70,9 +70,12 @@ def load(text, name):
 
 @contextlib.contextmanager
 def cpu_limit(seconds):
-    """TimeoutError after so many seconds of CPU time; if that is ignored, the kernel's signal."""
-    def out_of_time(*_):
-        raise TimeoutError(f"it did not end in {seconds:g} seconds of CPU time")
+    """TimeoutError after so many seconds of CPU time, or ten times that on the clock; if that is
+    ignored, the kernel's signal."""
+    def out_of_time(number, _):
+        clock = number == signal.SIGALRM
+        raise TimeoutError(f"it did not end in {10 * seconds:g} seconds on the clock" if clock else
+                           f"it did not end in {seconds:g} seconds of CPU time")
     if not hasattr(signal, "setitimer"):                         # Windows: the clock alone
         yield
         return
@@ -81,12 +84,15 @@ def cpu_limit(seconds):
     soft = int(time.process_time() + seconds) + 2
     soft = soft if most == resource.RLIM_INFINITY else min(soft, most)
     resource.setrlimit(resource.RLIMIT_CPU, (soft, most))
-    signal.signal(signal.SIGPROF, out_of_time)
+    for number in (signal.SIGPROF, signal.SIGALRM):
+        signal.signal(number, out_of_time)
     signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.setitimer(signal.ITIMER_REAL, 10 * seconds)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def place_of(error):

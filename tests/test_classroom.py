@@ -27,7 +27,7 @@ BLR, INVERTIBLE = WORKS["blr"], WORKS["invertible"]
 @pytest.fixture(scope="module")
 def invertible():
     grader = Grader("invertible", 7, SANDBOX)
-    grader.limits = replace(grader.limits, seconds=1.0)
+    grader.limits = replace(grader.limits, seconds=0.5)
     return grader
 
 
