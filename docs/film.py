@@ -22,9 +22,7 @@ from lab.report import pyplot, text_table
 DOCS = Path(__file__).parent
 KINDS = {"moving": "moving", "one": "one distribution"}              # of contexts
 MEMORY = [30, 60, 120]                                # sizes of the buffer
-SIZES = toy.Sizes()
-RUNS = 20                                             # of the bandit, if not asked for otherwise
-EVERY = 10                                            # steps between two points of its regret
+EVERY = 10                                            # steps between two points of the regret
 RIVAL = 0.0                                           # what the safe arm at the cross pays
 SHOWN = ["no", "printed", "carried", "full"]          # the four maps
 COLORS = {"no": "#a8487f", "printed": "#b84f00", "carried": "#0068a3", "full": "#1c1c1e"}
@@ -48,29 +46,22 @@ MOVE_WORDS = {
 
 # What is measured ---------------------------------------------------------------------------------
 
-def measure(options, sizes=SIZES):
+def measure(options, sizes=toy.SIZES, runs=20):
     """All numbers of the page: of each kind of contexts and size of the buffer, what the learning
     phases leave behind, and the regret; and the last regret under other rewards."""
-    runs = options.runs or RUNS
     streams, views, rewards = {}, {}, {}
-    for kind in KINDS:
+    for kind, title in KINDS.items():
         for memory in MEMORY:
             replay = toy.replay(kind, memory, options.seed, sizes)
             streams[kind] = encoded(np.column_stack([replay.contexts, replay.rewards]))
-            regret = play(kind, memory, options.seed, runs, toy.hills, sizes)
-            views[f"{kind}-{memory}"] = written(replay, sizes) | curves(regret)
-            if memory == MEMORY[0]:
-                rewards[f"hills, {KINDS[kind]}"] = last_of(curves(regret))
-                for name, pays in (("waves", toy.waves), ("slopes", toy.slopes)):
-                    other = play(kind, memory, options.seed, runs, pays, sizes)
-                    rewards[f"{name}, {KINDS[kind]}"] = last_of(curves(other))
+            regret = curves(kind, memory, toy.hills, options.seed, runs, sizes)
+            views[f"{kind}-{memory}"] = written(replay, sizes) | regret
+        found = {"hills": views[f"{kind}-{MEMORY[0]}"],
+                 "waves": curves(kind, MEMORY[0], toy.waves, options.seed, runs, sizes),
+                 "slopes": curves(kind, MEMORY[0], toy.slopes, options.seed, runs, sizes)}
+        rewards |= {f"{name}, {title}": last_of(regret) for name, regret in found.items()}
     return {"seed": options.seed, "runs": runs, "sizes": asdict(sizes), "every": EVERY,
             "streams": streams, "views": views, "rewards": rewards}
-
-
-def play(kind, memory, seed, runs, pays, sizes):
-    """Cumulative regret (runs, panels, steps) of the bandit."""
-    return np.array([toy.play(kind, memory, seed + run, pays, sizes) for run in range(runs)])
 
 
 def written(replay, sizes):
@@ -91,12 +82,13 @@ def written(replay, sizes):
     return {"networks": encoded(networks), "priors": priors, "ratio": ratio, "nu": nu}
 
 
-def curves(regret):
-    """Mean over runs and its standard error, at every tenth step."""
-    points = regret[:, :, EVERY - 1::EVERY]
-    error = points.std(0, ddof=min(1, len(points) - 1)) / np.sqrt(len(points))
+def curves(kind, memory, pays, seed, runs, sizes):
+    """Regret of the bandit at every tenth step: mean over runs and its standard error."""
+    regret = np.array([toy.play(kind, memory, seed + run, pays, sizes)
+                       for run in range(runs)])[:, :, EVERY - 1::EVERY]
+    error = regret.std(0, ddof=1) / np.sqrt(runs)
     return {key: dict(zip(PANELS, values.round(1).tolist(), strict=True))
-            for key, values in (("regret", points.mean(0)), ("error", error))}
+            for key, values in (("regret", regret.mean(0)), ("error", error))}
 
 
 def last_of(regret):
@@ -163,36 +155,30 @@ def report(data):
             "standard error")
 
 
-def frames(data, stops):
-    """Pictures of the four maps after some (phase, move), contexts moving."""
+def frames(data):
+    """Pictures of the four maps before and after each phase, contexts moving."""
     figure, axes = pyplot().subplots(1, 4, figsize=(9, 3.1))
     figure.supxlabel("uncertainty of one arm, dark: certain      ○ forgotten tuple      "
                      "◆ tuple in the buffer      × 1: as full memory", fontsize=10)
-    replay = replayed(data, "moving", MEMORY[0])
-    ratios = data["views"][f"moving-{MEMORY[0]}"]["ratio"]
-    for phase, move in stops:
+    replay, pictures = replayed(data, "moving", MEMORY[0]), []
+    for stop, ratios in enumerate(data["views"][f"moving-{MEMORY[0]}"]["ratio"]):
+        phase, move = 1 + stop // 4, MOVES[stop % 4]
+        if move not in ("before", "back"):
+            continue
         network, known = replay.posteriors(phase, move)
         for axis, name in zip(axes, SHOWN, strict=True):
             axis.clear()
             s = toy.deviation(known[name], network, toy.plane(61))
             toy.draw_map(axis, s, replay.contexts[:phase * replay.L], replay.memory)
-            gone = ratios[4 * (phase - 1) + MOVES.index(move)][name][0]
-            axis.set_xlabel(f"forgotten tuples: {times(gone)}", fontsize=10)
+            axis.set_xlabel(f"forgotten tuples: {times(ratios[name][0])}", fontsize=10)
             axis.set_title(PANELS[name], fontsize=11, fontweight="bold", color=COLORS[name])
         said = "before" if move == "before" else "after"
         figure.suptitle(f"{said} learning phase {phase}", x=0.01, ha="left", fontsize=12)
         figure.canvas.draw()
         picture = Image.fromarray(np.asarray(figure.canvas.buffer_rgba())).convert("RGB")
-        yield picture.quantize(128, dither=Image.Dither.NONE)
+        pictures.append(picture.quantize(128, dither=Image.Dither.NONE))
     pyplot().close(figure)
-
-
-def saved(pictures, form, **how):
-    """Pictures as the bytes of a file."""
-    first, *others = pictures
-    file = io.BytesIO()
-    first.save(file, form, save_all=bool(others), append_images=others, **how)
-    return file.getvalue()
+    return pictures
 
 
 # The page -----------------------------------------------------------------------------------------
@@ -205,23 +191,22 @@ def colors():
     return (255 * colormaps["viridis"](middle)[:, :3]).astype(int).tolist()
 
 
-def page(data):
-    """docs/forgetting.html of these numbers."""
+def page(data, still):
+    """docs/forgetting.html of these numbers; a picture stands in for the maps without a script."""
     looks = {"levels": LEVELS, "colors": colors(), "edge": EDGE, "rival": RIVAL, "panels": PANELS,
              "moves": MOVES, "story": STORY, "words": MOVE_WORDS}
-    still = saved(frames(data, [(data["sizes"]["phases"], "back")]), "PNG")
     jinja = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
     template = jinja.from_string((DOCS / "forgetting.in.html").read_text(encoding="utf-8"))
     return template.render(
         data=data, json=json.dumps(data | looks, ensure_ascii=False, separators=(",", ":")),
-        script=(DOCS / "film.js").read_text(encoding="utf-8"), toy=toy, KINDS=KINDS, MEMORY=MEMORY,
-        SHOWN=SHOWN, still=base64.b64encode(still).decode(), **looks)
+        script=(DOCS / "film.js").read_text(encoding="utf-8"), FAR=toy.FAR, KINDS=KINDS,
+        MEMORY=MEMORY, SHOWN=SHOWN, still=base64.b64encode(still).decode(), **looks)
 
 
 def files(data):
     """{name: content}: the numbers, the page, and ten phases as an animated GIF."""
-    stops = [(phase, move) for phase in range(1, data["sizes"]["phases"] + 1)
-             for move in ("before", "back")]
+    pictures, still, gif = frames(data), io.BytesIO(), io.BytesIO()
+    pictures[-1].save(still, "PNG")
+    pictures[0].save(gif, "GIF", save_all=True, append_images=pictures[1:], duration=1200, loop=0)
     return {"film.json": json.dumps(data, separators=(",", ":")) + "\n",
-            "forgetting.html": page(data),
-            "film.gif": saved(frames(data, stops), "GIF", duration=1200, loop=0)}
+            "forgetting.html": page(data, still.getvalue()), "film.gif": gif.getvalue()}

@@ -31,12 +31,8 @@ class Sizes:
     P: int = 300
     lr: float = 1e-2
 
-    @property
-    def settings(self):
-        """Of an agent."""
-        return {"L": self.L, "P": self.P, "lr": self.lr}
 
-
+SIZES = Sizes()
 PRIORS = {"no": nlts.no_prior, "printed": PrintedPrior(solver="SCS", max_iters=2500),
           "smallest": nlts.likelihood_matching, "carried": nlts_beyond.carried_prior}
 PANELS = {"no": "no prior", "printed": "the paper’s prior", "smallest": "the paper’s prior",
@@ -98,7 +94,7 @@ class Replay:
     def posteriors(self, phase, move):
         """The network, and with each prior and full memory the arm's posterior, after a move of a
         phase (from 1): before it, with the buffer taken out, carried over, with the buffer back."""
-        k = phase - 1 if move in ("before", "out") else phase
+        k = phase - (move in ("before", "out"))
         first, t = self.forgotten(k), phase * self.L
         last = {"before": t, "out": self.forgotten(phase), "carry": first, "back": t}[move]
         start = self.priors["no"][0]                  # lam I, before any tuple
@@ -109,9 +105,8 @@ class Replay:
     def seen(self, k, prior, first, last):
         """What follows from a prior and tuples, under the features after phase k."""
         arm = copy.deepcopy(prior)
-        if last > first:
-            arm.update(nlts.last_layer_activations(self.networks[k], self.contexts[first:last]),
-                       self.rewards[first:last])
+        arm.update(nlts.last_layer_activations(self.networks[k], self.contexts[first:last]),
+                   self.rewards[first:last])
         return arm
 
     def ratios(self, phase, move):
@@ -133,24 +128,17 @@ def replay(kind, memory, seed, sizes, priors=PRIORS):
     first = spread_network(1, sizes.hidden, rng)
     carried = {name: [nlts.first_prior(sizes.hidden, nlts.Config())] for name in priors}
     for name, prior in priors.items():
-        agent = nlts.NeuralLinearTS(copy.deepcopy(first), 1, memory, recorded(prior, carried[name]),
-                                    seed=seed, **sizes.settings)
+        agent = nlts.NeuralLinearTS(copy.deepcopy(first), 1, memory, prior, seed=seed, L=sizes.L,
+                                    P=sizes.P, lr=sizes.lr)
         networks = [first]
         for context, reward in zip(contexts, rewards, strict=True):
             agent.update(context, 0, reward)
             if agent.t % sizes.L == 0:
                 networks.append(copy.deepcopy(agent.network))
+                kept, _, paid = agent.buffer.arrays()
+                rows = nlts.last_layer_activations(agent.network, kept)
+                carried[name].append(agent.arms[0].without(rows, paid))
     return Replay(contexts, rewards, sizes.L, memory, networks, carried)
-
-
-def recorded(prior, carried):
-    """The prior of one arm, which also adds what it carries over to a list."""
-    def both(forgotten, *others):
-        priors, old = prior(forgotten, *others), forgotten[0]
-        carried.append(nlts.BayesianLinearRegression(*priors[0], old.a, old.b, old.n))
-        return priors
-
-    return both
 
 
 def deviation(arm, network, contexts):
@@ -207,7 +195,7 @@ def play(kind, memory, seed, pays, sizes):
     regret = np.zeros((len(choices), len(contexts)))
     for row, choice in enumerate(choices):
         agent = nlts.NeuralLinearTS(copy.deepcopy(network), len(BEST), train=fast.train, seed=seed,
-                                    **choice, **sizes.settings)
+                                    L=sizes.L, P=sizes.P, lr=sizes.lr, **choice)
         for t, context in enumerate(contexts):
             arm = agent.act(context)
             agent.update(context, arm, means[t, arm] + noise[t])
