@@ -25,10 +25,9 @@ from studies import picture
 
 HERE = Path(__file__).parent.parent
 DOCS = HERE / "docs"
-PAGE, CACHE = DOCS / "reading.html", DOCS / "mathml.json"
 TAG = re.compile(r"\[[12]\.\d+\]|Eq\. \d")
 GREEK = {"Phi": "Φ", "phi": "φ", "mu-hat": "μ̂", "mu-tilde": "μ̃", "mu": "μ", "nu": "ν", "'": "ᵀ"}
-SECTION = re.compile(r"# (.*?) -{5,}$")
+SECTION = re.compile(r"# (.*?): (.*?)(?: and .*| from .*)? -{5,}$")
 
 
 def anchor(tag):
@@ -59,30 +58,19 @@ def part_ends(source):
 
 
 def parts_of(source, joined):
-    """The parts of nlts.py: `section` matches a heading that starts here, `doc` a docstring's first
-    sentence, `tags` are from `tag_lines`, `code` is the first line of code."""
+    """The parts of nlts.py: `section` matches a heading that starts here, `code` is the first line
+    below it, `doc` matches a docstring's first sentence, `tags` are from `tag_lines`."""
     lines, parts, first = source.split("\n"), [], 1
     for name, last in part_ends(source).items():
-        while not lines[first - 1].strip():
-            first += 1
-        heading = SECTION.match(lines[first - 1])
-        section = heading and re.match(r"(.*?): (.*)", heading[1])
-        code = first + 1 if heading else first
-        while not lines[code - 1].strip():
-            code += 1
+        filled = [number for number in range(first, last + 1) if lines[number - 1].strip()]
+        section = SECTION.match(lines[filled[0] - 1])
         text = "\n".join(lines[first - 1:last])
         doc = re.search(r'"""(.*?)(\.\s+(?=[A-Z])|\.?""")', text, re.DOTALL)
-        tags = sorted({tag for line in range(first, last + 1) for tag in joined.get(line, [])})
-        parts.append({"name": name, "first": first, "last": last, "section": section, "doc": doc,
-                      "tags": tags, "code": code})
+        tags = sorted({tag for line in filled for tag in joined.get(line, [])})
+        parts.append({"name": name, "first": filled[0], "last": last, "section": section,
+                      "doc": doc, "tags": tags, "code": filled[bool(section)]})
         first = last + 1
     return parts
-
-
-def short(part):
-    """The name of a part's section, for the navigation: 'Likelihood matching'."""
-    where, name = part["section"].groups()
-    return where if where == "Plumbing" else re.split(" (?:and|from) ", name.capitalize())[0]
 
 
 def tag_lines(source):
@@ -136,12 +124,11 @@ def symbol(text):
 def hunts(source, noticed):
     """{line of nlts.py: bugs that could stand there}, from the classroom's bug hunts; `noticed` is
     {name of a hunt: the test that fails}."""
-    ends, at = part_ends(source), {}
-    names, lines = list(ends), source.split("\n")
+    lines, parts, at = source.split("\n"), parts_of(source, {}), {}
     bugs = tomllib.loads((HERE / "classroom" / "hunts.toml").read_text(encoding="utf-8"))
     for name, bug in bugs.items():
-        before = names.index(bug["function"]) - 1
-        for number in range(ends[names[before]] + 1, ends[bug["function"]] + 1):
+        part, = [part for part in parts if part["name"] == bug["function"]]
+        for number in range(part["first"], part["last"] + 1):
             if bug["right"] in lines[number - 1]:
                 at.setdefault(number, []).append(bug | {"test": noticed[name]})
     return at
@@ -188,41 +175,36 @@ def mathml(latex):
 # The page -----------------------------------------------------------------------------------------
 
 def build():
-    """The page, and the MathML of its formulas."""
+    """{name: text} of the page, its drawing, and the MathML of its formulas."""
     source, paper, run = (HERE / "nlts.py").read_text(encoding="utf-8"), printed(), tiny.play()
-    known, formulas = json.loads(CACHE.read_text(encoding="utf-8")), {}
-    joined = tag_lines(source)
+    known = json.loads((DOCS / "mathml.json").read_text(encoding="utf-8"))
+    formulas, joined = {}, tag_lines(source)
     # the first line of each tag
     where = {tag: number for number in sorted(joined, reverse=True) for tag in joined[number]}
-    png = base64.b64encode((HERE / "figures" / "picture.png").read_bytes()).decode()
-
-    def prose(text):
-        """HTML of a text with formulas."""
-        for latex in re.findall(r"\$+[^$]+\$+", text):
-            formulas[latex] = known.get(latex) or mathml(latex)
-            text = text.replace(latex, formulas[latex])
-        return text
 
     def value(expression):
         """A value of the tiny run: 'phi[5]', 'before.mu_hat'."""
         return tiny.show(jinja.compile_expression(expression)(run))
 
-    def reason(text):
-        """Prose in which <<expression>> is a value of the tiny run."""
-        return prose(re.sub("<<(.*?)>>", lambda found: value(found[1]), text))
+    def prose(text):
+        """HTML of a text with formulas, in which <<expression>> is a value of the tiny run."""
+        text = re.sub("<<(.*?)>>", lambda found: value(found[1]), text)
+        for latex in re.findall(r"\$+[^$]+\$+", text):
+            formulas[latex] = known.get(latex) or mathml(latex)
+            text = text.replace(latex, formulas[latex])
+        return text
 
     jinja = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
-    jinja.filters |= {"anchor": anchor, "prose": prose, "show": tiny.show, "value": value,
-                      "reason": reason, "short": short}
+    jinja.filters |= {"anchor": anchor, "prose": prose, "show": tiny.show, "value": value}
     template = jinja.from_string((DOCS / "reading.in.html").read_text(encoding="utf-8"))
-    parts = parts_of(source, joined)
     page = template.render(
-        parts=parts, lines=code_lines(source), joined=joined, where=where, paper=paper, run=run,
-        at={part["name"]: part["code"] for part in parts}, notation=notation(source), png=png,
-        hunts=hunts(source, paper["noticed"]), picture=picture,
-        ruined=ablation(read(HERE / "figures" / "ablation.jsonl"),
-                        "μ⁰: Eq. 5 on the buffer's rows"))
-    return page, formulas
+        parts=parts_of(source, joined), lines=code_lines(source), joined=joined, where=where,
+        paper=paper, run=run, notation=notation(source), hunts=hunts(source, paper["noticed"]),
+        png=base64.b64encode((HERE / "figures" / "picture.png").read_bytes()).decode(),
+        picture=picture, ruined=ablation(read(HERE / "figures" / "ablation.jsonl"),
+                                         "μ⁰: Eq. 5 on the buffer's rows"))
+    return {"reading.html": page, "figure1.svg": figure1(page),
+            "mathml.json": json.dumps(formulas, ensure_ascii=False, indent=0) + "\n"}
 
 
 def figure1(page):
@@ -238,9 +220,5 @@ def figure1(page):
 
 
 if __name__ == "__main__":
-    page, formulas = build()
-    PAGE.write_text(page, encoding="utf-8")
-    (DOCS / "figure1.svg").write_text(figure1(page), encoding="utf-8")
-    CACHE.write_text(json.dumps(formulas, ensure_ascii=False, indent=0) + "\n",
-                     encoding="utf-8")
-    print(f"{PAGE.relative_to(HERE)}: {len(page.encode()) / 1000:.0f} kB")
+    for name, text in build().items():
+        (DOCS / name).write_text(text, encoding="utf-8")

@@ -10,7 +10,7 @@ CONTEXTS = np.array([[1, 0], [0, 1], [2, 1], [1, 1], [2, 0], [1, 2]], float)
 SEED = 4  # of four tuples of arm 0, two are kept and two forgotten
 
 
-def play(seed=SEED):
+def play():
     """Arm i pays b_i. Four tuples are kept; the learning phase comes after the sixth. What a reader
     can check: of each tuple, of both arms' samples before the sixth, of arm 0's posterior."""
     network = nlts.MLP(2, 2, hidden=3)
@@ -24,7 +24,7 @@ def play(seed=SEED):
         return nlts.likelihood_matching(forgotten, E_old, E_new, weights, lam)
 
     agent = nlts.NeuralLinearTS(network, 2, memory=4, prior=prior, L=6, P=20, batch=4, lr=0.05,
-                                initial_pulls=1, seed=seed)
+                                initial_pulls=1, seed=SEED)
     for context in CONTEXTS:
         rng = copy.deepcopy(agent.rng)
         run["nu2"] = agent.noise(agent.arms, agent.config, rng)
@@ -37,12 +37,9 @@ def play(seed=SEED):
     run["kept"] = [context in kept for context in CONTEXTS.tolist()]
     S = np.linalg.inv(agent.arms[0].Phi0)
     matched = np.diag(run["E_new"] @ S @ run["E_new"].T)
-    scores = run["mu_tilde"] @ phi[-1]
-    norm2 = (run["E_new"] ** 2).sum(1)
-    s2 = run["forgotten"].s2(run["E_old"])
-    scale = (norm2 @ s2) / (norm2 @ norm2)            # scale I is the multiple of I that fits best
-    return run | {"config": agent.config, "seed": seed, "after": agent.arms[0], "scores": scores,
-                  "s2": s2, "scale": scale, "S": S, "w": np.linalg.eigvalsh(S), "matched": matched}
+    return run | {"config": agent.config, "seed": SEED, "after": agent.arms[0], "S": S,
+                  "scores": run["mu_tilde"] @ phi[-1], "s2": run["forgotten"].s2(run["E_old"]),
+                  "w": np.linalg.eigvalsh(S), "matched": matched}
 
 
 def show(x, width=0):
