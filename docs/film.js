@@ -8,16 +8,13 @@ const GRID = 81, SECONDS = 4;                         // points of a map's side;
 let timer = null, later = null;
 
 // State, and the address ------------------------------------------------------------------------
-const state = { contexts: "moving", memory: "30", paper: "printed", phase: Math.min(5, phases), move: "back",
+const state = { contexts: "moving", memory: "30", paper: "printed", phase: 5, move: "back",
   tuples: "1", at: "-1.2,-0.4" };
 const asked = new URLSearchParams(location.search || location.hash.slice(1));
-for (const name of ["contexts", "memory", "paper", "move"]) {
-  const radio = document.querySelector(`input[name=${name}][value="${CSS.escape(asked.get(name) ?? "")}"]`);
-  if (radio) state[name] = radio.value;
-}
-if (/^\d+$/.test(asked.get("phase") ?? "")) state.phase = Math.min(Math.max(Number(asked.get("phase")), 1), phases);
-if (/^-?[\d.]+,-?[\d.]+$/.test(asked.get("at") ?? "")) state.at = asked.get("at");
-if (asked.get("tuples") === "0") state.tuples = "0";
+const allowed = { contexts: /^(moving|one)$/, memory: /^(30|60|120)$/, paper: /^(printed|smallest)$/, phase: /^\d+$/,
+  move: /^(before|out|carry|back)$/, tuples: /^[01]$/, at: /^-?[\d.]+,-?[\d.]+$/ };
+for (const name in allowed) if (allowed[name].test(asked.get(name))) state[name] = asked.get(name);
+state.phase = Math.min(Math.max(Number(state.phase), 1), phases);
 document.documentElement.classList.toggle("slide", asked.get("slide") === "1");
 
 function address() {                                  // a moment later: browsers limit how often it changes
@@ -29,13 +26,12 @@ function writeAddress() {
   const query = new URLSearchParams(state);
   find("slide").href = `?${query}&slide=1`;
   if (asked.get("slide") === "1") query.set("slide", 1);
-  find("link").href = "?" + query;
   try {
     history.replaceState(null, "", "?" + query);
   } catch {                                           // not allowed for this file: a hash always is
     history.replaceState(null, "", "#" + query);
-    find("link").href = "#" + query;
   }
+  find("link").href = location;
 }
 
 // Posteriors ------------------------------------------------------------------------------------
