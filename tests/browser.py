@@ -1,52 +1,37 @@
 """Headless Chromium through chromedriver, with the standard library alone."""
 import contextlib
 import json
-import shutil
+import re
 import socket
 import subprocess
 import time
 import urllib.error
 import urllib.request
 
-NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
 FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
          "--disable-background-networking", "--disable-component-update", "--disable-sync",
          "--disable-dev-shm-usage", "--force-color-profile=srgb"]
 KEYS = {"left": "\ue012", "right": "\ue014", "home": "\ue011", "end": "\ue010", "space": " ",
         "tab": "\ue004"}
-CONTRAST = """
-const channel = x => x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4;
-const light = rgb => [0.2126, 0.7152, 0.0722].reduce(
-  (sum, weight, i) => sum + weight * channel(rgb[i] / 255), 0);
-const numbers = color => color.match(/[\\d.]+/g).map(Number);
-function behind(element) {
-  for (; element; element = element.parentElement) {
-    const rgba = numbers(getComputedStyle(element).backgroundColor);
-    if (rgba.length === 3 || rgba[3] === 1) return rgba;
-  }
-  return [255, 255, 255];
-}
-let least = 21;
-for (const element of document.querySelectorAll('body *')) {
-  const text = [...element.childNodes].some(node => node.nodeType === 3 && node.data.trim());
-  if (!text || !element.getClientRects().length) continue;
-  if (element.closest('script, noscript, .bands, .figure1 a')) continue;
-  const style = getComputedStyle(element);
-  const ink = element.closest('svg') ? style.fill : style.color;
-  const [a, b] = [light(numbers(ink)), light(behind(element))];
-  least = Math.min(least, (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05));
-}
-return least"""
+INKS = """
+const solid = color => !/rgba.*, [^1]/.test(color);
+return [...document.querySelectorAll('body *')].filter(element =>
+  [...element.childNodes].some(node => node.nodeType === 3 && node.data.trim())
+  && element.getClientRects().length && !element.closest('script, noscript, .bands, .figure1 a')
+).map(element => {
+  const style = getComputedStyle(element), ink = element.closest('svg') ? style.fill : style.color;
+  while (!solid(getComputedStyle(element).backgroundColor)) element = element.parentElement;
+  return [ink, getComputedStyle(element).backgroundColor];
+})"""
 
 
 class Browser:
     """A window of Chromium."""
 
-    def __init__(self, port, width, height, arguments):
+    def __init__(self, port, profile):
         self.url = f"http://127.0.0.1:{port}"
         self.open = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
-        options = {"args": [*FLAGS, f"--window-size={width},{height}", *arguments],
-                   "binary": next(filter(None, map(shutil.which, NAMES)))}
+        options = {"args": [*FLAGS, f"--user-data-dir={profile}"]}
         capabilities = {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
         session = self.ask("session", {"capabilities": {"alwaysMatch": capabilities}})["sessionId"]
         self.url += f"/session/{session}"
@@ -66,8 +51,12 @@ class Browser:
         """One command of the DevTools protocol."""
         return self.ask("goog/cdp/execute", {"cmd": name, "params": parameters})
 
-    def get(self, url):
-        """Open a page and wait until it is loaded."""
+    def get(self, url, width, height, dark=False, media="", scale=1):
+        """Open a page on a screen of this size, in light or dark, or as if printed."""
+        self.command("Emulation.setDeviceMetricsOverride", width=width, height=height,
+                     deviceScaleFactor=scale, mobile=width < 600)
+        features = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+        self.command("Emulation.setEmulatedMedia", media=media, features=features)
         self.ask("url", {"url": url})
 
     def run(self, script, *arguments):
@@ -80,37 +69,29 @@ class Browser:
                    for kind in ("keyDown", "keyUp")]
         self.ask("actions", {"actions": [{"type": "key", "id": "keyboard", "actions": actions}]})
 
-    def click(self, selector):
-        """A click with the mouse."""
-        self.ask(f"element/{self.element(selector)}/click", {})
-
-    def element(self, selector):
-        """The identifier of an element."""
-        found = self.ask("element", {"using": "css selector", "value": selector})
-        return next(iter(found.values()))
-
     def console(self):
         """What was written to the console since it was last asked: errors and warnings, too."""
         return [entry["message"] for entry in self.ask("se/log", {"type": "browser"})]
 
     def contrast(self):
         """The least contrast of a text with what is behind it."""
-        return self.run(CONTRAST)
+        pairs = [[[int(x) for x in re.findall(r"\d+", color)] for color in pair]
+                 for pair in self.run(INKS)]
+        return min(contrast(*pair) for pair in pairs)
 
-    def displayed(self, selector):
-        """Whether an element is shown; works without a script, too."""
-        return self.ask(f"element/{self.element(selector)}/displayed")
 
-    def size(self, width, height, dark=False, media="", scale=1):
-        """Show pages on a screen of this size, in light or dark, or as if printed."""
-        self.command("Emulation.setDeviceMetricsOverride", width=width, height=height,
-                     deviceScaleFactor=scale, mobile=width < 600)
-        features = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
-        self.command("Emulation.setEmulatedMedia", media=media, features=features)
+def contrast(*colors):
+    """Of two colors (red, green, blue), as accessibility guidelines define it: 1 to 21."""
+    lights = []
+    for color in colors:
+        shares = [x / 255 for x in color]
+        r, g, b = (x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in shares)
+        lights.append(0.2126 * r + 0.7152 * g + 0.0722 * b)
+    return (max(lights) + 0.05) / (min(lights) + 0.05)
 
 
 @contextlib.contextmanager
-def browser(profile, width=1280, height=900, arguments=()):
+def browser(profile):
     """A browser that ends with the block; `profile` is an empty directory for its files."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -119,11 +100,11 @@ def browser(profile, width=1280, height=900, arguments=()):
                               stderr=subprocess.DEVNULL)
     window = None
     try:
-        for attempt in range(100):
+        for _ in range(100):
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
                 break
-            time.sleep(0.1 if attempt < 99 else 0)
-        window = Browser(port, width, height, [f"--user-data-dir={profile}", *arguments])
+            time.sleep(0.1)
+        window = Browser(port, profile)
         yield window
     finally:
         if window:

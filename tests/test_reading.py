@@ -22,9 +22,12 @@ PAPER = {f"[1.{k}]" for k in range(1, 7)} | {f"[2.{k}]" for k in range(1, 25)}
 PAPER |= {f"Eq. {k}" for k in range(1, 9)}
 
 
+PAGE = HERE / "docs" / "reading.html"
+
+
 @pytest.fixture(scope="module")
 def text():
-    return reading.PAGE.read_text(encoding="utf-8")
+    return PAGE.read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -32,29 +35,21 @@ def ids(text):
     return re.findall(r' id="([^"]*)"', text)
 
 
-def compared(text):
-    """Without the colors, which depend on the version of Pygments."""
-    return re.sub(r"</?span[^>]*>", "", text)
-
-
-def test_the_page_is_up_to_date_and_needs_no_latex_library(text, monkeypatch):
+def test_the_page_and_its_drawing_are_up_to_date_and_need_no_latex_library(monkeypatch):
     monkeypatch.setitem(sys.modules, "latex2mathml", None)
-    built, _ = reading.build()
-    assert compared(built) == compared(text), "nlts.py or the paper's side changed: make reading"
-
-
-def test_the_picture_is_the_one_in_figures(text):
-    png, = re.findall(r'data:image/png;base64,([^"]*)', text)
-    assert base64.b64decode(png) == (HERE / "figures" / "picture.png").read_bytes()
+    for name, built in reading.build().items():              # colors depend on Pygments' version
+        there = (PAGE.parent / name).read_text(encoding="utf-8")
+        assert re.sub("</?span[^>]*>", "", built) == re.sub("</?span[^>]*>", "", there), name
 
 
 def test_the_page_is_one_file_that_loads_nothing(text, ids):
     assert len(ids) == len(set(ids)) and len(text.encode()) < 800_000
     assert "<script" not in text and "@import" not in text and "url(" not in text
-    for link in re.findall(r'(?:href|src)="([^"]*)"', text):
+    png, = re.findall(r'src="data:image/png;base64,([^"]*)', text)
+    assert base64.b64decode(png) == (HERE / "figures" / "picture.png").read_bytes()
+    for link in re.findall('href="([^"]*)"', text):
         file, _, place = link.partition("#")
-        assert file.startswith("data:image") or (HERE / "docs" / file).exists(), link
-        assert file or place in ids, link
+        assert (PAGE.parent / file).exists() if file else place in ids, link
 
 
 # Tags and lines -----------------------------------------------------------------------------------
@@ -90,7 +85,6 @@ def test_every_line_of_the_code_is_there_and_links_to_itself(text):
 
 def test_the_notation_is_a_table():
     rows = reading.notation(SOURCE)
-    assert rows[0] == ["d, g, N", "", "", "sizes: of contexts, of features, number of arms"]
     assert ["Φ<sup>0</sup>, B<sup>0</sup>", "Phi0", "(g, g)", "prior precision, times nu2"] in rows
     assert rows[-1][1:3] == ["S", "(g, g)"] and all(row[3] for row in rows)
 
@@ -98,19 +92,15 @@ def test_the_notation_is_a_table():
 # Why, errata, wrong lines -------------------------------------------------------------------------
 
 def test_each_step_says_why(ids):
-    parts = [item["part"] for item in reading.printed()["why"]]
+    parts = {item["part"] for item in reading.printed()["why"]}
     assert {"BayesianLinearRegression", "BayesianLinearRegression.update", "train", "match_mean",
             "NeuralLinearTS.update", "ReplayBuffer", "match_covariance_sdp", "match_covariance",
-            "invertible_prior", "NeuralLinearTS", "NeuralLinearTS.learn"} == set(parts)
+            "invertible_prior", "NeuralLinearTS", "NeuralLinearTS.learn"} == parts
     assert {reading.anchor(f"why {part}") for part in parts} <= set(ids)
-    beside = [card["part"] for card in reading.printed()["beside"]]
-    assert set(parts + beside) <= set(reading.part_ends(SOURCE))
 
 
-def tests_of_the_project():
-    files = [HERE / "test_nlts.py", *HERE.glob("tests/test_*.py")]
-    return {name: file for file in files
-            for name in re.findall(r"def (test_\w+)", file.read_text())}
+TESTS = {name: file for file in [HERE / "test_nlts.py", *HERE.glob("tests/test_*.py")]
+         for name in re.findall(r"def (test_\w+)", file.read_text(encoding="utf-8"))}
 
 
 def test_errata_open_in_place_and_name_a_test_that_exists(text):
@@ -119,32 +109,33 @@ def test_errata_open_in_place_and_name_a_test_that_exists(text):
         for number, erratum in item["errata"].items():
             assert f"<summary>Erratum {number}:" in text and erratum["right"] in text
             tests = re.findall(r"::(test_\w+)", erratum["tests"])
-            assert tests and set(tests) <= set(tests_of_the_project()), number
+            assert tests and set(tests) <= set(TESTS), number
+
+
+def hunted():
+    """{name of a bug hunt: the number of its line}."""
+    found = reading.hunts(SOURCE, {name: name for name in HUNTS})
+    return {bug["test"]: number for number, bugs in found.items() for bug in bugs}
 
 
 def test_each_bug_hunt_is_at_its_line(text):
-    noticed = reading.printed()["noticed"]
-    assert set(noticed) == set(HUNTS) and set(noticed.values()) <= set(tests_of_the_project())
-    found = reading.hunts(SOURCE, noticed)
-    assert sum(map(len, found.values())) == len(HUNTS) == text.count("What if this line")
-    assert all(bug["right"] in LINES[number - 1] for number, bugs in found.items() for bug in bugs)
+    assert set(hunted()) == set(HUNTS) and text.count("What if this line") == len(HUNTS)
+    for name, number in hunted().items():
+        below = text.partition(f'<code id="L{number}"')[2].partition("<code id")[0]
+        assert f"Noticed by <code>{reading.printed()['noticed'][name]}</code>" in below
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HUNTS)
 def test_the_test_that_is_named_notices_the_bug(name, tmp_path):
-    bug, test = HUNTS[name], reading.printed()["noticed"][name]
-    number = next(number for number, bugs in reading.hunts(SOURCE, {n: n for n in HUNTS}).items()
-                  if name in [found["test"] for found in bugs])
-    lines = [*LINES]
-    lines[number - 1] = lines[number - 1].replace(bug["right"], bug["wrong"])
+    bug, test, line = HUNTS[name], reading.printed()["noticed"][name], hunted()[name] - 1
+    lines = [*LINES[:line], LINES[line].replace(bug["right"], bug["wrong"]), *LINES[line + 1:]]
     for file in [*HERE.glob("*.py"), HERE / "pyproject.toml"]:
         shutil.copy(file, tmp_path)
     for folder in ("tests", "lab", "studies", "docs", "classroom"):
         shutil.copytree(HERE / folder, tmp_path / folder)
     (tmp_path / "nlts.py").write_text("\n".join(lines))
-    file = tests_of_the_project()[test].relative_to(HERE)
-    command = [sys.executable, "-m", "pytest", "-q", "-x", str(file), "-k", test]
+    command = [sys.executable, "-m", "pytest", "-x", TESTS[test].relative_to(HERE), "-k", test]
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert run.returncode == 1, run.stdout[-2000:]           # a test failed, and nothing else
 
@@ -158,81 +149,62 @@ def test_measured_changes_are_differences_of_means():
 
 # The tiny run -------------------------------------------------------------------------------------
 
-def shown(text, tag, name):
-    """The numbers that the page shows under a name beside a step."""
-    card = text.partition(f'<div class="card" id="{reading.anchor(tag)}"')[2]
-    values = re.search(r'<pre class="values">(.*?)</pre>', card, re.DOTALL)[1]
-    rows = re.search(rf"^{re.escape(name)} = (.*(?:\n .*)*)", values, re.MULTILINE)[1].split("\n")
-    return np.squeeze([[float(x) for x in re.findall(r"-?[\d.]+", row)] for row in rows])
-
-
-def close(x, y):
-    np.testing.assert_allclose(x, y, atol=0.51e-4)
+def compare(text, expected):
+    """The numbers that the page shows under a name beside a step are those expected."""
+    for (tag, name), value in expected.items():
+        card = text.partition(f'<div class="card" id="{reading.anchor(tag)}"')[2]
+        values = re.search(r'<pre class="values">(.*?)</pre>', card, re.DOTALL)[1]
+        rows = re.search(rf"^{re.escape(name)} = (.*(?:\n .*)*)", values, re.MULTILINE)[1]
+        shown = [[float(x) for x in re.findall(r"-?[\d.]+", row)] for row in rows.split("\n")]
+        np.testing.assert_allclose(np.squeeze(shown), value, atol=0.51e-4, err_msg=name)
 
 
 @pytest.fixture(scope="module")
 def run():
-    """The tiny run, with rows of arm 0: all, in the buffer, forgotten."""
+    """The tiny run; features and rewards by hand; tuples of arm 0: all, in the buffer, forgotten."""
     run = tiny.play()
-    mine = [t for t in range(6) if run["played"][t] == 0]
-    kept = [t for t in mine if run["kept"][t]]
-    gone = [t for t in mine if not run["kept"][t]]
-    assert (len(mine), len(kept), len(gone)) == (4, 2, 2)
     phi = np.array([[b[0], b[1], max(b[0] - b[1], 0)] for b in tiny.CONTEXTS])
     r = np.array([tiny.CONTEXTS[t][run["played"][t]] for t in range(6)])
-    return run | {"mine": mine, "kept": kept, "gone": gone, "phi": phi, "r": r}
+    mine, kept = np.equal(run["played"], 0), np.array(run["kept"])
+    assert (mine & kept).sum() == (mine & ~kept).sum() == 2
+    return run | {"phi": phi, "r": r, "mine": mine, "in": mine & kept, "gone": mine & ~kept}
 
 
 def test_values_up_to_the_learning_phase_by_hand(text, run):
-    E, r = run["phi"][run["mine"]], run["r"][run["mine"]]
+    phi, E, r = run["phi"], run["phi"][run["mine"]], run["r"][run["mine"]]
     precision, f = 0.25 * np.eye(3) + E.T @ E, E.T @ r
     mu_hat = np.linalg.inv(precision) @ f
-    for tag, name, value in (
-            ("[2.4]", "phi(6)", run["phi"][-1]), ("[2.13]", "Phi0 + Phi", precision),
-            ("[2.13]", "f", f), ("[2.14]", "mu_hat", mu_hat), ("[2.15]", "a", 6 + 4 / 2),
-            ("[2.16]", "R2", r @ r), ("[2.17]", "b", 6 + (r @ r - mu_hat @ f) / 2)):
-        close(shown(text, tag, name), value)
-    s2 = np.diag(run["phi"] @ np.linalg.inv(precision) @ run["phi"].T)
-    close(shown(text, "beside BayesianLinearRegression.s2", "s2"), s2)
-    samples = [shown(text, "[2.7]", "mu_tilde"), shown(text, "[2.7]", "mu_tilde of arm 1")]
-    scores = shown(text, "[2.8]", "phi' mu_tilde")
-    np.testing.assert_allclose(scores, samples @ run["phi"][-1], atol=5e-4)
-    assert shown(text, "[2.8]", "a(6)") == np.argmax(scores)
+    scores = run["mu_tilde"] @ phi[-1]
+    compare(text, {
+        ("[2.4]", "phi(6)"): phi[-1], ("[2.13]", "Phi0 + Phi"): precision, ("[2.13]", "f"): f,
+        ("[2.14]", "mu_hat"): mu_hat, ("[2.15]", "a"): 6 + 4 / 2, ("[2.16]", "R2"): r @ r,
+        ("[2.17]", "b"): 6 + (r @ r - mu_hat @ f) / 2, ("[2.8]", "phi' mu_tilde"): scores,
+        ("beside BayesianLinearRegression.s2", "s2"):
+            np.diag(phi @ np.linalg.inv(precision) @ phi.T),
+        ("[2.7]", "mu_tilde of arm 1"): run["mu_tilde"][1], ("[2.8]", "a(6)"): np.argmax(scores)})
 
 
 def test_values_of_the_learning_phase_by_hand(text, run):
-    gone, r = run["phi"][run["gone"]], run["r"][run["gone"]]
-    Phi_old = 0.25 * np.eye(3) + gone.T @ gone
-    mu_old = np.linalg.solve(Phi_old, gone.T @ r)
-    card = "beside BayesianLinearRegression.without"
-    close(shown(text, card, "Phi_old"), Phi_old)
-    close(shown(text, card, "mu_old"), mu_old)
-    close(shown(text, card, "a_old"), 6 + 2 / 2)
-    close(shown(text, card, "b_old"), 6 + (r @ r - mu_old @ Phi_old @ mu_old) / 2)
-    E_old, E_new, S = run["phi"][run["kept"]], run["E_new"], np.linalg.inv(run["after"].Phi0)
+    E_gone, E_old, E_new = run["phi"][run["gone"]], run["phi"][run["in"]], run["E_new"]
+    r_gone, r = run["r"][run["gone"]], run["r"][run["in"]]
+    Phi_old = 0.25 * np.eye(3) + E_gone.T @ E_gone
+    mu_old = np.linalg.solve(Phi_old, E_gone.T @ r_gone)
     s2 = np.diag(E_old @ np.linalg.inv(Phi_old) @ E_old.T)
-    for tag, name, value in (("[2.18]", "E_old", E_old), ("[2.22]", "Phi_old", Phi_old),
-                             ("[2.22]", "s2", s2), ("[2.21]", "E_new", E_new), ("[2.22]", "S", S)):
-        close(shown(text, tag, name), value)
-    np.testing.assert_allclose(shown(text, "[2.22]", "phi' S phi"), s2, rtol=0.01)
-    mu0, r = shown(text, "[2.23]", "mu0"), run["r"][run["kept"]]
-    Phi0 = np.linalg.inv(S)
-    close(shown(text, "[2.24]", "Phi0 + Phi"), Phi0 + E_new.T @ E_new)
-    mu_hat = np.linalg.inv(Phi0 + E_new.T @ E_new) @ (Phi0 @ mu0 + E_new.T @ r)
-    np.testing.assert_allclose(shown(text, "[2.24]", "mu_hat"), mu_hat, atol=1e-3)
-    close(shown(text, "[2.24]", "a"), 8)
-    w = shown(text, "beside match_covariance", "eigenvalues of S")
-    norm2 = (E_new ** 2).sum(1)
-    close(w, np.linalg.eigvalsh(S))
-    close(w.min(), 0.01 * (norm2 @ s2) / (norm2 @ norm2))    # one was raised, others were not
-    assert w.max() > 10 * w.min()
-
-
-def test_reasons_have_numbers_of_the_tiny_run(text, run):
-    why = re.search(r'id="why-match_covariance".*?</div>', text, re.DOTALL)[0]
-    for diagonal in (run["forgotten"].precision.diagonal(), run["after"].precision.diagonal()):
-        assert tiny.show(diagonal) in why
-    assert tiny.show(1 / run["w"][0]) in why and run["after"].precision.max() > 170
+    Phi0, mu0 = run["after"].Phi0, run["after"].mu0
+    S, precision = np.linalg.inv(Phi0), Phi0 + E_new.T @ E_new
+    w = np.linalg.eigvalsh(S)
+    without = "beside BayesianLinearRegression.without"
+    compare(text, {
+        (without, "Phi_old"): Phi_old, (without, "mu_old"): mu_old, (without, "a_old"): 6 + 2 / 2,
+        (without, "b_old"): 6 + (r_gone @ r_gone - mu_old @ Phi_old @ mu_old) / 2,
+        ("[2.18]", "E_old"): E_old, ("[2.21]", "E_new"): E_new, ("[2.22]", "Phi_old"): Phi_old,
+        ("[2.22]", "s2"): s2, ("[2.22]", "S"): S, ("[2.23]", "mu0"): mu0, ("[2.24]", "a"): 8,
+        ("[2.24]", "Phi0 + Phi"): precision,
+        ("[2.24]", "mu_hat"): np.linalg.inv(precision) @ (Phi0 @ mu0 + E_new.T @ r),
+        ("beside match_covariance", "eigenvalues of S"): w})
+    np.testing.assert_allclose(np.diag(E_new @ S @ E_new.T), s2, rtol=0.01)
+    norm2 = (E_new ** 2).sum(1)                              # one was raised, others were not
+    assert w.min() == pytest.approx(0.01 * (norm2 @ s2) / (norm2 @ norm2)) and w[1] > 2 * w[0]
 
 
 # In a browser -------------------------------------------------------------------------------------
@@ -243,32 +215,25 @@ def window(tmp_path_factory):
         yield window
 
 
-def opened(window, width, **looks):
-    window.size(width, 900, **looks)
-    window.get(reading.PAGE.as_uri())
-    return window
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("width, dark, columns", [
     (1280, False, 2), (1280, True, 2), (1000, False, 2), (400, True, 1)])
 def test_it_fits_and_can_be_read(window, width, dark, columns):
-    opened(window, width, dark=dark)
+    window.get(PAGE.as_uri(), width, 900, dark=dark)
     assert window.run("return document.documentElement.scrollWidth") <= width
     assert window.contrast() >= 4.5
     row = window.run("return getComputedStyle(document.querySelector('.row')).gridTemplateColumns")
     assert len(row.split()) == columns
     window.run("location.hash = 'line-2-14'")
-    assert window.run("return document.querySelector('nav').getBoundingClientRect().top") == 0
-    top = window.run("return document.getElementById('line-2-14').getBoundingClientRect().top")
-    bottom = window.run("return document.querySelector('nav').getBoundingClientRect().bottom")
-    assert bottom <= top < 900                               # not hidden by the navigation
+    bar, card = window.run("return ['nav', '#line-2-14'].map("
+                           "name => document.querySelector(name).getBoundingClientRect())")
+    assert bar["top"] == 0 and bar["bottom"] <= card["top"] < 900   # the navigation hides nothing
     assert window.console() == []
 
 
 @pytest.mark.slow
 def test_printed_no_line_of_code_is_lost(window):
-    opened(window, 1123, media="print")
+    window.get(PAGE.as_uri(), 1123, 900, media="print")
     hidden = window.run("return [...document.querySelectorAll('code[id]')].filter("
                         "line => !line.getClientRects().length).length")
     assert hidden == 0
@@ -277,7 +242,7 @@ def test_printed_no_line_of_code_is_lost(window):
 
 @pytest.mark.slow
 def test_the_keyboard_skips_to_the_content_and_lights_up_a_partner(window):
-    opened(window, 1280)
+    window.get(PAGE.as_uri(), 1280, 900)
     window.press("tab")
     assert window.run("return document.activeElement.hash") == "#main"
     line = "document.querySelector('li[data-t=line-2-14]')"
