@@ -54,11 +54,6 @@ def stream(kind, n, rng):
     return 1.2 * circle + 0.1 * rng.standard_normal((n, 2))
 
 
-def expected_reward(contexts):
-    """Of the one arm of the maps."""
-    return np.sin(2 * contexts[:, 0]) + contexts[:, 1]
-
-
 def spread_network(n_arms, hidden, rng):
     """An MLP whose ReLUs bend all over the plane."""
     network = nlts.MLP(2, n_arms, hidden)
@@ -124,7 +119,8 @@ def replay(kind, memory, seed, sizes, priors=PRIORS):
     """One arm sees the same tuples with each prior; all train the same network."""
     rng = np.random.default_rng(seed)
     contexts = stream(kind, sizes.phases * sizes.L, rng)
-    rewards = expected_reward(contexts) + NOISE * rng.standard_normal(len(contexts))
+    expected = np.sin(2 * contexts[:, 0]) + contexts[:, 1]
+    rewards = expected + NOISE * rng.standard_normal(len(contexts))
     first = spread_network(1, sizes.hidden, rng)
     carried = {name: [nlts.first_prior(sizes.hidden, nlts.Config())] for name in priors}
     for name, prior in priors.items():

@@ -1,7 +1,6 @@
 """Headless Chromium through chromedriver, with the standard library alone."""
 import contextlib
 import json
-import re
 import socket
 import subprocess
 import time
@@ -13,16 +12,6 @@ FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "-
          "--disable-dev-shm-usage", "--force-color-profile=srgb"]
 KEYS = {"left": "\ue012", "right": "\ue014", "home": "\ue011", "end": "\ue010", "space": " ",
         "tab": "\ue004"}
-INKS = """
-const solid = color => !/rgba.*, [^1]/.test(color);
-return [...document.querySelectorAll('body *')].filter(element =>
-  [...element.childNodes].some(node => node.nodeType === 3 && node.data.trim())
-  && element.getClientRects().length && !element.closest('script, noscript, .bands, .figure1 a')
-).map(element => {
-  const style = getComputedStyle(element), ink = element.closest('svg') ? style.fill : style.color;
-  while (!solid(getComputedStyle(element).backgroundColor)) element = element.parentElement;
-  return [ink, getComputedStyle(element).backgroundColor];
-})"""
 
 
 class Browser:
@@ -72,22 +61,6 @@ class Browser:
     def console(self):
         """What was written to the console since it was last asked: errors and warnings, too."""
         return [entry["message"] for entry in self.ask("se/log", {"type": "browser"})]
-
-    def contrast(self):
-        """The least contrast of a text with what is behind it."""
-        pairs = [[[int(x) for x in re.findall(r"\d+", color)] for color in pair]
-                 for pair in self.run(INKS)]
-        return min(contrast(*pair) for pair in pairs)
-
-
-def contrast(*colors):
-    """Of two colors (red, green, blue), as accessibility guidelines define it: 1 to 21."""
-    lights = []
-    for color in colors:
-        shares = [x / 255 for x in color]
-        r, g, b = (x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in shares)
-        lights.append(0.2126 * r + 0.7152 * g + 0.0722 * b)
-    return (max(lights) + 0.05) / (min(lights) + 0.05)
 
 
 @contextlib.contextmanager
