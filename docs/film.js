@@ -19,19 +19,17 @@ document.documentElement.classList.toggle("slide", asked.get("slide") === "1");
 
 function address() {                                  // a moment later: browsers limit how often it changes
   clearTimeout(later);
-  later = setTimeout(writeAddress, 300);
-}
-
-function writeAddress() {
-  const query = new URLSearchParams(state);
-  find("slide").href = `?${query}&slide=1`;
-  if (asked.get("slide") === "1") query.set("slide", 1);
-  try {
-    history.replaceState(null, "", "?" + query);
-  } catch {                                           // not allowed for this file: a hash always is
-    history.replaceState(null, "", "#" + query);
-  }
-  find("link").href = location;
+  later = setTimeout(() => {
+    const query = new URLSearchParams(state);
+    find("slide").href = `?${query}&slide=1`;
+    if (asked.get("slide") === "1") query.set("slide", 1);
+    try {
+      history.replaceState(null, "", "?" + query);
+    } catch {                                         // not allowed for this file: a hash always is
+      history.replaceState(null, "", "#" + query);
+    }
+    find("link").href = location;
+  }, 300);
 }
 
 // Posteriors ------------------------------------------------------------------------------------
@@ -180,8 +178,8 @@ function drawCross(shown) {                           // what Thompson sampling 
       svg("line", { x1: 0, x2: 100, y1: 10, y2: 10, class: "grid" }),
       svg("line", { x1: place(data.rival), x2: place(data.rival), y1: 2, y2: 18, class: "rival" }),
       svg("rect", { x: place(mean - 2 * spread), y: 6, width: place(mean + 2 * spread) - place(mean - 2 * spread) + 0.6,
-        height: 8, class: `band-${panel}` }),
-      svg("rect", { x: place(mean) - 0.4, y: 3, width: 0.8, height: 14, class: `dot-${panel}` }),
+        height: 8, class: `band p${panel}` }),
+      svg("rect", { x: place(mean) - 0.4, y: 3, width: 0.8, height: 14, class: `dot p${panel}` }),
       svg("path", { d: `M${place(pays)} 12l1.8 8h-3.6z`, class: "pays" }));
   });
 }
@@ -215,14 +213,14 @@ function drawRegret(shown) {
   shown.names.forEach((name, panel) => {
     const mean = [0, ...shown.view.regret[name].slice(0, now)], error = [0, ...shown.view.error[name].slice(0, now)];
     const points = sign => mean.map((value, k) => `${x(k * data.every)},${y(value + sign * error[k])}`);
-    parts.push(svg("polygon", { points: [...points(1), ...points(-1).reverse()].join(" "), class: `band-${panel}` }));
-    parts.push(svg("polyline", { points: points(0).join(" "), class: `line line-${panel}` }));
+    parts.push(svg("polygon", { points: [...points(1), ...points(-1).reverse()].join(" "), class: `band p${panel}` }));
+    parts.push(svg("polyline", { points: points(0).join(" "), class: `line p${panel}` }));
     ends.push({ panel, at: y(mean.at(-1)), text: `${data.panels[name]} ${mean.at(-1).toFixed(0)} ± ${error.at(-1).toFixed(0)}` });
   });
   ends.sort((one, other) => other.at - one.at);       // from below; labels do not overlap
   ends.forEach((end, i) => { end.y = Math.min(end.at, (ends[i - 1]?.y ?? bottom + 1.2 * font) - 1.15 * font); });
   for (const { panel, y, text } of ends) {
-    parts.push(svg("text", { x: x(shown.t) + 6, y: y + font / 3, class: `text-${panel}` }, text));
+    parts.push(svg("text", { x: x(shown.t) + 6, y: y + font / 3, class: `end p${panel}` }, text));
   }
   plot.setAttribute("viewBox", `0 0 ${width} ${height}`);
   plot.replaceChildren(...parts);

@@ -250,7 +250,7 @@ def test_keys_pass_through_the_three_moves_and_the_address_follows(page):
 @pytest.mark.slow
 def test_play_steps_and_ends_and_the_regret_grows(page):
     def points():
-        return window.run("return document.querySelector('#regret .line-0').points.length")
+        return window.run("return document.querySelector('#regret .line.p0').points.length")
 
     window = page("?phase=10&move=carry")
     last = points()
