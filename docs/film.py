@@ -204,7 +204,8 @@ def page(data, still):
 
 
 def files(data):
-    """{name: content}: the numbers, the page, and ten phases as an animated GIF."""
+    """{name: content}: the numbers, the page, and ten phases as a GIF. With the numbers of
+    film.json nothing is measured again."""
     pictures, still, gif = frames(data), io.BytesIO(), io.BytesIO()
     pictures[-1].save(still, "PNG")
     pictures[0].save(gif, "GIF", save_all=True, append_images=pictures[1:], duration=1200, loop=0)
