@@ -1,8 +1,7 @@
 """Bandit problems: ten data sets, a set of texts, the wheel; and your own table.
 
     python datasets.py                      list every problem and where its data is
-    python datasets.py fetch NAME...|all    download what is missing
-    python datasets.py check                read all that is present, and compare checksums
+    python datasets.py fetch NAME...|all    download what is missing, and check it
 
 A class label becomes a bandit by paying 1 for the arm of the right class and 0 for all others.
 Preprocessing follows Riquelme et al. (2018), "Deep Bayesian Bandits Showdown", whose rows are also
@@ -13,6 +12,7 @@ how to add one; lab/files.py finds, downloads and reads files.
 import argparse
 import functools
 import hashlib
+import io
 import math
 import re
 import sys
@@ -68,6 +68,7 @@ class Source:
     dim: int
     arms: int
     files: tuple = ()
+    also: tuple = ()
     url: str = ""
     page: str = ""
     sha256: str = ""
@@ -110,7 +111,8 @@ def numbers(source, path, data, label=None, first=1, skip=(), categories=False, 
 
 def bundled(source, columns, label, first=0, complete=()):
     """Columns of data/NAME.npz, of the first rows where none of the columns `complete` is "?"."""
-    found = files.arrays(BUNDLE / f"{source.name}.npz", advice="restore it: git checkout -- data")
+    with np.load(BUNDLE / f"{source.name}.npz") as arrays:
+        found = dict(arrays)
     y = found[label] - first
     keep = np.ones(len(y), bool)
     for c in complete:
@@ -123,9 +125,12 @@ def bundled(source, columns, label, first=0, complete=()):
 
 def jester(source, path, data):
     """Ratings of 40 jokes."""
-    X = files.arrays(path, data)
-    if X.ndim != 2 or X.shape[1] != 40 or X.dtype.kind != "f" or not np.isfinite(X).all():
-        raise DataError(path, f"{X.dtype} of shape {X.shape}, not finite ratings of 40 jokes")
+    try:
+        X = np.load(io.BytesIO(data), allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise DataError(path, f"not an array of numpy ({error})") from error
+    if X.shape[1:] != (40,) or not np.isfinite(X).all():
+        raise DataError(path, f"shape {X.shape}, not finite ratings of 40 jokes")
     return coded(X, np.zeros(len(X), np.int8))
 
 
@@ -156,6 +161,21 @@ def amazon(source, path, data):
 
 READERS = {"statlog": bundled, "mushroom": bundled, "adult": bundled, "jester": jester,
            "smartphones": smartphones, "amazon": amazon}  # else: numbers
+
+
+@functools.lru_cache(maxsize=1)  # many runs draw from one table
+def parse(source, paths):
+    """The table in the files at `paths`."""
+    parts = []
+    for path, name in zip(paths, source.files, strict=True):
+        parts += [path, contents(path, name, *source.also)]
+    read = READERS.get(source.name, numbers)
+    return read(source, *parts, **source.format)
+
+
+def table(source):
+    """The whole data set."""
+    return parse(source, files.locate(source))
 
 
 # --- paying: inputs and classes to a problem ------------------------------------------------------
@@ -211,25 +231,6 @@ def review(name, X, y, n_arms, rng, length=60):
 PAY = {"mushroom": eat, "financial": invest, "jester": joke, "amazon": review}  # else: classify
 
 
-# --- tables ---------------------------------------------------------------------------------------
-
-def parse(source, paths, data=None):
-    """The table in the files at `paths`; data: their bytes, if they are not there yet."""
-    parts = []
-    for path, names in zip(paths, source.files, strict=True):
-        parts += [path, contents(path, names, data)]
-    read = READERS.get(source.name, numbers)
-    return read(source, *parts, **source.format)
-
-
-last_parsed = functools.lru_cache(maxsize=1)(parse)  # many runs draw from one table
-
-
-def table(source, data_dir=None):
-    """The whole data set."""
-    return last_parsed(source, files.locate(source, data_dir))
-
-
 # --- problems -------------------------------------------------------------------------------------
 
 def check_int(name, value, least):
@@ -266,13 +267,9 @@ def standardize(X):
 
 
 def check_name(name):
-    """The name in lower case, if a problem has it."""
-    name = str(name).lower()
-    if name in SOURCES:
+    """The name, if a problem has it."""
+    if name in SOURCES or re.fullmatch(r"wheel-(0(\.\d+)?|1)", name):
         return name
-    with suppress(ValueError):
-        if name.startswith("wheel-") and 0 <= delta_of(name) <= 1:
-            return name
     raise ValueError(f"name: unknown problem {name!r}, expected wheel-<delta>, delta from 0 to 1, "
                      f"or one of {', '.join(SOURCES)}")
 
@@ -282,10 +279,10 @@ def delta_of(name):
     return float(name.removeprefix("wheel-"))
 
 
-def available(name, data_dir=None):
+def available(name):
     """True; or MissingData, which says how to get the files."""
     if not name.endswith(".csv") and check_name(name) in SOURCES:
-        files.locate(SOURCES[check_name(name)], data_dir)
+        files.locate(SOURCES[check_name(name)])
     return True
 
 
@@ -299,18 +296,17 @@ def rows(name):
     return SOURCES[name].rows
 
 
-def load(name, steps=None, seed=0, data_dir=None):
+def load(name, steps=None, seed=0):
     """A problem of NAMES. A seed draws its own rows, their order, and random rewards.
 
     steps: how many rows, by default all (of Census that is 8 GB), of a wheel 4000; without
-    replacement except for Mushroom, as in the paper. data_dir: searched before $NLTS_DATA and the
-    per-user folder.
+    replacement except for Mushroom, as in the paper.
     """
     name = check_name(name)
     if name not in SOURCES:
         return wheel(delta_of(name), 4000 if steps is None else steps, seed)
     rng = np.random.default_rng(check_int("seed", seed, 0))
-    everything = table(SOURCES[name], data_dir)
+    everything = table(SOURCES[name])
     drawn = draw(name, len(everything.y), steps, rng, replace=name == "mushroom")
     X = everything.X[drawn]
     if X.dtype != object:
@@ -353,19 +349,19 @@ def from_csv(path, steps=None, seed=0):
     """
     path = Path(path)
     rng = np.random.default_rng(check_int("seed", seed, 0))
-    lines, columns = files.csv_columns(path, contents(path, (path.stem,)))
+    lines, columns = files.csv_columns(path, contents(path, path.name))
     for line, *row in zip(lines, *columns.values(), strict=True):
         if missing := MISSING.intersection(value.lower() for value in row):
             raise DataError(path, f"{missing.pop()!r} is a missing value", line)
-    _, y = columns.popitem()
-    with suppress(ValueError):
-        y = np.array(y, float)  # so that class 10 comes after class 9
-    classes, y = np.unique(y, return_inverse=True)
+    *inputs, (labels, _) = map(numbers_or_codes, columns.values())
+    classes, y = np.unique(labels, return_inverse=True)
     if not 2 <= len(classes) <= max(2, len(y) / 2):
         what = f"{len(classes)} labels in {len(y)} rows are not classes"
         raise DataError(path, what, advice="put the column of classes last")
-    inputs = [files.own_column(path, name, values, lines) for name, values in columns.items()]
     X, levels = map(np.array, zip(*inputs, strict=True))
+    if levels.max() > max(20, len(y) / 2):
+        what = f"column {list(columns)[levels.argmax()]!r} is neither numbers nor categories"
+        raise DataError(path, what)
     drawn = draw(path.name, len(y), steps, rng)
     X = one_hot(X.T[drawn], levels)
     is_number = np.repeat(levels == 0, np.maximum(levels, 1))
@@ -373,84 +369,68 @@ def from_csv(path, steps=None, seed=0):
     return Problem(path.stem, X, np.eye(len(classes))[y[drawn]], np.ones(len(X)))
 
 
+def numbers_or_codes(values):
+    """(numbers, 0) if all values are finite numbers, else (codes of texts, how many)."""
+    with suppress(ValueError):
+        x = np.array(values, float)
+        if np.isfinite(x).all():
+            return x, 0
+    texts, codes = np.unique(values, return_inverse=True)
+    return codes, len(texts)
+
+
 # --- commands -------------------------------------------------------------------------------------
 
-def verify(source, paths, data=None):
-    """Read a data set afresh: the number of its rows. If these are all, the checksum must fit."""
-    count = len(parse(source, paths, data).y)
-    if count == source.rows and source.sha256:
-        found = hashlib.sha256(contents(paths[0], source.files[0], data)).hexdigest()
-        if found != source.sha256:
-            raise DataError(paths[0], f"sha256 {found} instead of {source.sha256}")
-    return count
-
-
-def fetch(source, data_dir=None, timeout=30.0):
-    """Download a data set; the file is in place only once it has been read from end to end."""
-    target = files.folders(data_dir)[0] / source.url.rsplit("/", 1)[1]
-    print(f"{source.name}: downloading {source.url}", file=sys.stderr)
-    with files.replacing(target) as f:
-        data = files.download(source.url, timeout)
-        if verify(source, [target] * len(source.files), data) != source.rows:
-            raise DataError(target, f"not all {source.rows} rows", advice="try again later")
-        f.write(data)
-
-
-def fetched(source, data_dir=None):
-    """Number of rows of a data set, which is downloaded if it is missing and has an address."""
+def fetch(source, timeout=30.0):
+    """Download a data set if it is missing, and read it: the number of its rows. If these are all,
+    the checksum must fit."""
     try:
-        files.locate(source, data_dir)
+        files.locate(source)
     except MissingData:
         if not source.url:
             raise
-        fetch(source, data_dir)
-    return len(table(source, data_dir).y)
+        print(f"{source.name}: downloading {source.url}", file=sys.stderr)
+        files.download(source.url, timeout)
+    count = len(table(source).y)
+    if source.sha256 and count == source.rows:
+        path = files.locate(source)[0]
+        found = hashlib.sha256(contents(path, source.files[0], *source.also)).hexdigest()
+        if found != source.sha256:
+            raise DataError(path, f"sha256 {found} instead of {source.sha256}")
+    return count
 
 
-def show(data_dir, check=False):
-    """Print one line per problem; the number of bad ones."""
-    line = "{:12}{:>10}{:>5}{:>6}{:>10}  {}"
-    print(line.format("problem", "steps", "dim", "arms", "best arm", "data"))
-    bad = 0
+def show():
+    """Print one line per problem."""
+    line = "{:12}{:>10}{:>5}{:>6}  {}"
+    print(line.format("problem", "steps", "dim", "arms", "data"))
     for name, source in SOURCES.items():
-        steps, dim, share = source.rows, source.dim, "-"
         try:
-            paths = files.locate(source, data_dir)
-            steps = len(table(source, data_dir).y)
-            place = str(paths[0]) if paths else "bundled"
-            if check:
-                place += f", {verify(source, paths):,} of {source.rows:,} rows are good"
-            p = load(name, min(steps, 60_000), data_dir=data_dir)  # Census would need 8 GB
-            dim, share = p.dim, f"{p.rewards.mean(0).max() / p.optimal.mean():.1%}"
+            place = (*files.locate(source), "bundled")[0]
         except MissingData as error:
             place = f"missing; {error.advice}"
-        except DataError as error:
-            place = f"BAD: {error}"
-            bad += 1
-        print(line.format(name, f"{steps:,}", dim, source.arms, share, place))
+        print(line.format(name, f"{source.rows:,}", source.dim, source.arms, str(place)))
     for name in NAMES[len(SOURCES):]:
-        print(line.format(name, "any", 2, 5, "-", "synthetic"))
-    return bad
+        print(line.format(name, "any", 2, 5, "synthetic"))
 
 
 def main(argv=None):
-    """0 if all went well, else 1."""
+    """List, or fetch; 0 if all went well, else 1."""
     parser = argparse.ArgumentParser(prog="datasets.py", description="The data sets.")
-    parser.add_argument("command", nargs="?", default="list", choices=("list", "fetch", "check"))
-    parser.add_argument("names", nargs="*", metavar="NAME", help="for fetch: data sets, or all")
-    parser.add_argument("--data-dir", help="look here first, and download to here")
-    args = parser.parse_args(argv)
-    names = list(SOURCES) if args.names == ["all"] else [name.lower() for name in args.names]
-    if bool(names) != (args.command == "fetch") or set(names) - set(SOURCES):
-        parser.error(f"fetch takes all, or some of {', '.join(SOURCES)}; list and check take none")
-    failed = 0 if names else show(args.data_dir, args.command == "check")
-    for source in map(SOURCES.get, names):
-        try:
-            print(f"{source.name}: {fetched(source, args.data_dir):,} rows are there")
-        except (DataError, OSError) as error:  # OSError: the folder cannot be written
-            failed += 1
-            print(f"{source.name}: {error}", file=sys.stderr)
-    return 1 if failed else 0
+    command = parser.add_subparsers().add_parser("fetch", help="download what is missing")
+    command.add_argument("names", nargs="+", metavar="NAME", choices=["all", *SOURCES])
+    names = getattr(parser.parse_args(argv), "names", [])
+    if not names:
+        show()
+    failed = 0
+    for source in SOURCES.values():
+        if source.name in names or "all" in names:
+            try:
+                print(f"{source.name}: {fetch(source):,} of {source.rows:,} rows are there")
+            except DataError as error:
+                failed = 1
+                print(error, file=sys.stderr)
+    return failed
 
 
 if __name__ == "__main__":
