@@ -48,7 +48,9 @@ def no_cache(monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def folder(tmp_path):
-    """An empty folder for data."""
-    (tmp_path / "data").mkdir()
-    return tmp_path / "data"
+def folder(no_cache, monkeypatch, tmp_path):
+    """An empty folder for data, where it is looked for."""
+    path = tmp_path / "data"
+    path.mkdir()
+    monkeypatch.setenv("NLTS_DATA", str(path))
+    return path

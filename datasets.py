@@ -381,7 +381,7 @@ def numbers_or_codes(values):
 
 # --- commands -------------------------------------------------------------------------------------
 
-def fetch(source, timeout=30.0):
+def fetch(source):
     """Download a data set if it is missing, and read it: the number of its rows. If these are all,
     the checksum must fit."""
     try:
@@ -390,7 +390,7 @@ def fetch(source, timeout=30.0):
         if not source.url:
             raise
         print(f"{source.name}: downloading {source.url}", file=sys.stderr)
-        files.download(source.url, timeout)
+        files.download(source.url)
     count = len(table(source).y)
     if source.sha256 and count == source.rows:
         path = files.locate(source)[0]

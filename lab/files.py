@@ -4,9 +4,11 @@ A bad file is named, with its line where that is known, and with what to do abou
 """
 import csv
 import gzip
+import http.client
 import io
 import os
 import re
+import urllib.request
 import zipfile
 import zlib
 from contextlib import contextmanager
@@ -56,13 +58,11 @@ def locate(source):
     raise MissingData(source.name, what, advice=advice)
 
 
-def download(url, timeout):
+def download(url):
     """Put the file at `url` into the first of the folders."""
-    import http.client  # only here: both are slow to import
-    import urllib.request
     target = folders()[0] / url.rpartition("/")[2]
     try:
-        with urllib.request.urlopen(url, timeout=timeout) as response, replacing(target) as f:
+        with urllib.request.urlopen(url, timeout=30) as response, replacing(target) as f:
             f.write(response.read())
     except (OSError, http.client.HTTPException) as error:
         advice = "check connection, address and folder, and run it again"

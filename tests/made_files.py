@@ -1,6 +1,4 @@
 """Files in the formats of their hosts, made up for the tests."""
-import functools
-import gzip
 import io
 import zipfile
 
@@ -23,74 +21,55 @@ def zipped(files):
     return out.getvalue()
 
 
-def npy(array):
-    """The bytes of an .npy file."""
-    out = io.BytesIO()
-    np.save(out, array)
-    return out.getvalue()
-
-
 # --- UCI's own files, from the bundled columns ----------------------------------------------------
 
-def bundled(name):
-    """Columns c00, c01, ... of data/NAME.npz; of text, codes of the texts in c01_values."""
+def original_lines(name, sep, end=""):
+    """The lines of UCI's file, from the columns of data/NAME.npz."""
+    columns = []
     with np.load(datasets.BUNDLE / f"{name}.npz") as found:
-        return dict(found)
+        for c in found:
+            if f"{c}_values" in found:
+                columns.append(found[f"{c}_values"][found[c]])
+            elif not c.endswith("_values"):
+                columns.append(found[c].astype(str))
+    return [sep.join(row) + end + "\n" for row in zip(*columns, strict=True)]
 
 
-def text_of(found, sep, rows=slice(None), end=""):
-    """The original lines, from bundled columns."""
-    texts = []
-    for name, column in found.items():
-        if f"{name}_values" in found:
-            texts.append(found[f"{name}_values"][column[rows]])
-        elif not name.endswith("_values"):
-            texts.append(column[rows].astype(str))
-    lines = (sep.join(row) + end + "\n" for row in zip(*texts, strict=True))
-    return "".join(lines).encode()
-
-
-@functools.cache
 def originals():
-    statlog, mushroom, adult = map(bundled, ("statlog", "mushroom", "adult"))
-    return {
-        "shuttle.trn": text_of(statlog, " ", slice(43_500)),
-        "shuttle.tst": text_of(statlog, " ", slice(43_500, None)),
-        "mushroom.data": text_of(mushroom, ","),
-        "adult.data": text_of(adult, ", ", slice(32_561)) + b"\n",
-        "adult.test": (b"|1x3 Cross validator\n"
-                       + text_of(adult, ", ", slice(32_561, None), ".") + b"\n"),
+    """{name: bytes} of UCI's files."""
+    statlog, adult = original_lines("statlog", " "), original_lines("adult", ", ")
+    test = original_lines("adult", ", ", end=".")[32_561:]
+    texts = {
+        "shuttle.trn": statlog[:43_500],
+        "shuttle.tst": statlog[43_500:],
+        "mushroom.data": original_lines("mushroom", ","),
+        "adult.data": [*adult[:32_561], "\n"],
+        "adult.test": ["|1x3 Cross validator\n", *test, "\n"],
     }
+    return {name: "".join(lines).encode() for name, lines in texts.items()}
 
 
 # --- the other hosts' files -----------------------------------------------------------------------
 
 def har(rows=30):
-    """The four files of UCI HAR, in its number format."""
-    rng = np.random.default_rng(0)
+    """The four files of UCI HAR: 561 numbers per line, and classes."""
     files = {}
     for part, n in (("train", rows), ("test", rows // 2)):
-        X = rng.uniform(-1, 1, (n, 561))
-        text = "".join("".join(f" {v: .7e}" for v in row) + "\n" for row in X)
-        text = text.replace("e-0", "e-00").replace("e+0", "e+00")  # its exponents have three digits
-        files[f"UCI HAR Dataset/{part}/X_{part}.txt"] = text.encode()
-        labels = "".join(f"{1 + i % 6}\n" for i in range(n))
-        files[f"UCI HAR Dataset/{part}/y_{part}.txt"] = labels.encode()
+        X = np.random.default_rng(n).uniform(-1, 1, (n, 561)).round(7)
+        files[f"X_{part}.txt"] = lines_of(X.tolist(), "  ").encode()
+        files[f"y_{part}.txt"] = "".join(f"{1 + i % 6}\n" for i in range(n)).encode()
     return files
 
 
-def aps(preamble=20, end="\n"):
+def aps():
     """Scania's training file as UCI has it: lines on the license, header, `na` if missing."""
-    lines = ["This file is part of APS Failure and Operational Data for Scania Trucks.", ""]
-    lines = (lines + ["You should have received a copy of the license."] * 18)[:preamble]
-    lines.append(",".join(["class", *(f"aa_{i:03}" for i in range(170))]))
+    rows = [["This file is part of APS Failure and Operational Data for Scania Trucks."], [],
+            ["class", *(f"aa_{i:03}" for i in range(170))]]
     for i in range(8):
-        fields = [f"{i * 1000 + j}" if j % 2 else f"{2130706438 + i + j / 100:.2f}"
-                  for j in range(170)]
-        for j in range(-i % 5, 170, 5):
-            fields[j] = "na"
-        lines.append(",".join(["pos" if i % 3 == 0 else "neg", *fields]))
-    return (end.join(lines) + end).encode()
+        fields = [f"{2130706438 + 1000 * i + j / 100:.2f}" for j in range(170)]
+        fields[i] = "na"
+        rows.append(["pos" if i % 3 == 0 else "neg", *fields])
+    return lines_of(rows, end="\r\n").encode()
 
 
 def census_text():
@@ -101,29 +80,21 @@ def census_text():
     for i in range(30):
         codes = [(i * j) % (2 + j % 3) * 50 for j in range(67)]
         body.append([10_000 + i, *codes[:34], i % 9, *codes[34:]])
-    return (",".join(names) + "\n" + lines_of(body)).encode()
+    return lines_of([names, *body]).encode()
 
 
 def eeg(quote='"'):
     """Epileptic: the recording's name, 178 numbers, the class."""
-    names = [quote * 2, *(f"{quote}X{i}{quote}" for i in range(1, 179)), f"{quote}y{quote}"]
-    body = []
+    rows = [[quote * 2, *(f"{quote}X{i}{quote}" for i in range(1, 179)), f"{quote}y{quote}"]]
     for i in range(10):
         wave = [(-1) ** i * (i + j) for j in range(178)]
-        body.append([f"{quote}X{i}.V1.{i}{quote}", *wave, 1 + i % 5])
-    return (",".join(names) + "\n" + lines_of(body) + "\n").encode()
+        rows.append([f"{quote}X{i}.V1.{i}{quote}", *wave, 1 + i % 5])
+    return lines_of(rows).encode()
 
 
-def covertype(rows=9, elevation=None):
+def covertype(rows=9):
     """Covertype: 54 numbers, the class."""
-    numbers = range(rows) if elevation is None else [elevation] * rows
-    return lines_of([[x] * 54 + [1 + i % 7] for i, x in enumerate(numbers)]).encode() + b"\n"
-
-
-def write_covertype(folder, elevation, name="covtype.data"):
-    folder.mkdir(parents=True, exist_ok=True)
-    data = covertype(3, elevation)
-    (folder / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    return lines_of([i] * 54 + [1 + i % 7] for i in range(rows)).encode() + b"\n"
 
 
 def stocks(X):
@@ -131,10 +102,14 @@ def stocks(X):
     return (",".join(f"S{i}" for i in range(21)) + "\n" + lines_of(X.tolist(), " ")).encode()
 
 
+def jokes(X):
+    """Jester: an .npy."""
+    out = io.BytesIO()
+    np.save(out, X)
+    return out.getvalue()
+
+
 REVIEWS = ('Product Name,Brand Name,Price,Rating,Reviews,Review Votes\n'
            '"a ""phone"", new",B,1.0,5,"Great phone,\nI don\'t regret it!",0\n'
            'b,,2.0,1,Bad. Bad.,1\n'
            'c,C,,3,,0\n')
-IRIS = ("length,colour,species\n5.1,red,setosa\n4.9,blue,virginica\n6.0,red,setosa\n"
-        "5.5,green,versicolor\n5.3,blue,versicolor\n5.0,red,virginica\n")
-HTML = b"<!DOCTYPE html>\n<html><body>404 Not Found</body></html>\n"

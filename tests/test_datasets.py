@@ -1,8 +1,5 @@
 """Tests of the problems of datasets.py: bundled data always, raw files where they are."""
-import collections
-import csv
 import dataclasses
-import gzip
 import hashlib
 import math
 import os
@@ -12,20 +9,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from made_files import HTML, IRIS, REVIEWS, bundled, lines_of, originals, stocks, text_of
+from made_files import lines_of, originals, stocks
 from scipy import stats
 
 import datasets
 import nlts
 from datasets import DataError, MissingData, Problem, drift, from_csv, load
-from lab.files import locate
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = Path(os.environ.get("NLTS_DATA") or ROOT.parent / "shared" / "data")
 shared = pytest.mark.skipif(not SHARED.is_dir(), reason=f"no folder of raw files: {SHARED}")
-property_test = settings(deadline=None, derandomize=True, max_examples=40)
 pytestmark = pytest.mark.usefixtures("no_cache")
 
 
@@ -40,30 +35,15 @@ PUBLISHED = {  # sha256 of UCI's own files
 }
 
 
-def test_bundled_data_are_the_published_files_to_the_byte():
-    files = originals()
-    assert {name: hashlib.sha256(data).hexdigest() for name, data in files.items()} == PUBLISHED
-    statlog = bundled("statlog")
-    statlog["c03"][17] += 1  # planted: one value of 580,000 is off
-    wrong = hashlib.sha256(text_of(statlog, " ", slice(43_500))).hexdigest()
-    assert wrong != PUBLISHED["shuttle.trn"]
-
-
-def test_bundle_is_small_and_documented():
-    assert sum(path.stat().st_size for path in datasets.BUNDLE.glob("*.*")) < 1.5e6
-    assert "CC BY 4.0" in (ROOT / "data" / "README.md").read_text()
-
-
-def test_maker_reproduces_the_bundle(tmp_path):
+def test_bundled_data_are_the_published_files_to_the_byte_and_can_be_made_of_them(tmp_path):
     (tmp_path / "make.py").write_bytes((ROOT / "data" / "make.py").read_bytes())
     for name, data in originals().items():
+        assert hashlib.sha256(data).hexdigest() == PUBLISHED[name]
         (tmp_path / name).write_bytes(data)
     subprocess.run([sys.executable, tmp_path / "make.py", tmp_path], check=True)
     for name in ("statlog", "mushroom", "adult"):
         made = (tmp_path / f"{name}.npz").read_bytes()
         assert made == (ROOT / "data" / f"{name}.npz").read_bytes()
-    usage = subprocess.run([sys.executable, tmp_path / "make.py"], capture_output=True, text=True)
-    assert usage.returncode == 1 and "python data/make.py FOLDER" in usage.stderr
 
 
 @pytest.mark.parametrize("name, dim, counts", [
@@ -81,12 +61,6 @@ def test_bundled_rows_dimensions_and_class_counts(name, dim, counts):
         assert problem.rewards.sum(0).tolist() == counts
 
 
-def test_a_bundle_that_is_not_there_says_how_to_restore_it():
-    source = dataclasses.replace(datasets.SOURCES["statlog"], name="absent")
-    with pytest.raises(DataError, match="absent.npz.*git checkout -- data"):
-        datasets.bundled(source, **source.format)
-
-
 # --- shared raw files -----------------------------------------------------------------------------
 
 @shared
@@ -100,18 +74,18 @@ def test_a_bundle_that_is_not_there_says_how_to_restore_it():
     ("scania", 9_000, 170, None),
     ("amazon", 9_999, 60, None),
 ])
-def test_raw_files_give_the_paper_s_problems(name, rows, dim, counts):
+def test_raw_files_give_the_paper_s_problems(monkeypatch, name, rows, dim, counts):
+    monkeypatch.setenv("NLTS_DATA", str(SHARED))
     try:
-        datasets.available(name, SHARED)
+        datasets.available(name)
     except MissingData as error:
         pytest.skip(str(error))
     source = datasets.SOURCES[name]
-    assert datasets.rows(name) == source.rows >= rows
-    assert datasets.verify(source, locate(source, SHARED)) == rows  # the checksum, if complete
+    assert datasets.rows(name) == source.rows >= rows == datasets.fetch(source)
     if counts:
-        assert np.bincount(datasets.table(source, SHARED).y).tolist() == counts
+        assert np.bincount(datasets.table(source).y).tolist() == counts
     steps = min(rows, 5000)
-    p = load(name.upper(), steps, 1, SHARED)
+    p = load(name, steps, 1)
     assert p.contexts.shape == (steps, dim) and p.rewards.shape == (steps, source.arms)
     assert np.isfinite(p.contexts).all() and np.isfinite(p.rewards).all()
     if name not in ("financial", "jester"):
@@ -119,44 +93,21 @@ def test_raw_files_give_the_paper_s_problems(name, rows, dim, counts):
     if name == "amazon":
         assert p.contexts.max() == p.vocabulary - 1
         assert (p.contexts[:, 0] == 0).mean() < 0.01  # reviews without a token, as ":-"
-    with pytest.raises(ValueError, match=f"{name} has only {rows}"):
-        load(name, rows + 1, data_dir=SHARED)
-
-
-@shared
-@pytest.mark.parametrize("name, label", [
-    ("census", "dOccup"), ("scania", "class"), ("amazon", "Rating")])
-def test_class_counts_of_samples_against_the_csv_module(name, label):
-    source = datasets.SOURCES[name]
-    with open(SHARED / source.files[0][0], newline="", encoding="utf-8") as f:
-        rows = [row for row in csv.DictReader(f) if row.get("Reviews") != ""]  # one is empty
-    expected = collections.Counter(row[label] for row in rows)
-    counts = np.bincount(datasets.table(source, SHARED).y)
-    assert counts.tolist() == [n for _, n in sorted(expected.items())]
-
-
-@shared
-def test_covertype_values_against_the_csv_module():
-    with gzip.open(SHARED / "covtype.data.gz", "rt") as f:
-        rows = np.array([row for row, _ in zip(csv.reader(f), range(3_000), strict=False)], int)
-    table = datasets.table(datasets.SOURCES["covertype"], SHARED)
-    np.testing.assert_array_equal(table.X[:3_000], rows[:, :-1])
-    np.testing.assert_array_equal(table.y[:3_000], rows[:, -1] - 1)
 
 
 # --- problems -------------------------------------------------------------------------------------
 
-@property_test
 @given(st.sampled_from(["statlog", "mushroom", "adult", "wheel-0.5"]), st.integers(1, 300),
        st.integers(0, 2**32))
 def test_a_problem_is_well_formed_and_reproducible(name, steps, seed):
-    p, again = load(name, steps, seed), load(name.title(), steps, seed)
+    p, again = load(name, steps, seed), load(name, steps, seed)
     assert p.name == name and len(p) == steps and p.vocabulary is None
     assert p.contexts.shape == (steps, p.dim) and p.contexts.dtype == np.float64
     assert p.rewards.shape == (steps, p.n_arms) and p.optimal.shape == (steps,)
     for part in ("contexts", "rewards", "optimal"):
         np.testing.assert_array_equal(getattr(p, part), getattr(again, part))
         assert np.isfinite(getattr(p, part)).all()
+    assert steps < 20 or (p.contexts != load(name, steps, seed + 1).contexts).any()
     if name in ("statlog", "adult"):
         assert (np.sort(p.rewards, 1)[:, :-1] == 0).all() and (p.rewards.max(1) == 1).all()
         assert (p.optimal == 1).all()
@@ -164,13 +115,6 @@ def test_a_problem_is_well_formed_and_reproducible(name, steps, seed):
         assert np.all((abs(p.contexts.std(0) - 1) < 1e-9) | (p.contexts == 0).all(0))
 
 
-@pytest.mark.parametrize("name", ["statlog", "mushroom", "wheel-0.5"])
-def test_each_seed_draws_its_own_rows_and_rewards(name):
-    a, b = load(name, 1000, 0), load(name, 1000, 1)
-    assert (a.rewards != b.rewards).any() and (a.contexts != b.contexts).any()
-
-
-@property_test
 @given(st.lists(st.sampled_from([0.1, 1 / 3, 1e-9, 7.0, 12345.678]), min_size=1, max_size=4),
        st.integers(1, 50))
 def test_standardize_never_divides_by_nothing(constants, rows):
@@ -182,21 +126,15 @@ def test_standardize_never_divides_by_nothing(constants, rows):
         np.testing.assert_allclose(Z[:, len(constants):].std(0), 1)
 
 
-def test_planted_naive_standardization_blows_up_a_constant_column():
-    X = np.full((3, 1), 0.1)  # their mean is 0.10000000000000002
-    naive = (X - X.mean(0)) / X.std(0)
-    assert (abs(naive) == 1).all() and (datasets.standardize(X) == 0).all()
-
-
 def test_rows_are_drawn_without_replacement_and_only_as_many_as_there_are(folder):
     rows = [[i] + [0] * 53 + [1 + i % 7] for i in range(40)]
     (folder / "covtype.data").write_text(lines_of(rows))
-    p = load("covertype", 40, 5, folder)
+    p = load("covertype", 40, 5)
     assert len(np.unique(p.contexts[:, 0].round(9))) == 40 and (p.contexts[:, 1:] == 0).all()
     classes = p.rewards[np.argsort(p.contexts[:, 0])].argmax(1)
     np.testing.assert_array_equal(classes, np.arange(40) % 7)  # labels stay with their rows
     with pytest.raises(ValueError, match="steps: 41 asked for, but covertype has only 40"):
-        load("covertype", 41, 5, folder)
+        load("covertype", 41, 5)
 
 
 def test_problems_that_never_run_out_of_rows():
@@ -206,13 +144,12 @@ def test_problems_that_never_run_out_of_rows():
 
 @pytest.mark.parametrize("arguments, message", [
     *((("statlog", steps), "steps: expected a whole number") for steps in (0, 2.5, "10", True)),
-    (("mushroom", -1), "steps: expected a whole number"),
     (("wheel-0.5", 0), "steps: expected a whole number"),
     (("statlog", 5, -1), "seed: expected a whole number of at least 0"),
     (("wheel-0.5", 5, 1.5), "seed: expected a whole number of at least 0"),
     (("iris",), "name: unknown problem 'iris', .* one of mushroom, .*, amazon"),
     *(((name,), f"name: unknown problem '{name}', expected wheel-<delta>, delta from 0 to 1")
-      for name in ("wheel", "wheel-", "wheel-2", "wheel-x", "wheel-nan", "wheel--0.5", "0.5")),
+      for name in ("wheel", "wheel-2", "wheel-nan", "wheel--0.5", "0.5", "Statlog")),
 ])
 def test_bad_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
@@ -246,7 +183,7 @@ def financial(folder):
     """A problem of made-up prices, and the weights of its portfolios by least squares."""
     X = np.random.default_rng(0).normal(size=(3000, 21))
     (folder / "raw_stock_contexts").write_bytes(stocks(X))
-    p = load("financial", seed=4, data_dir=folder)
+    p = load("financial", seed=4)
     np.testing.assert_array_equal(np.sort(p.contexts, 0), np.sort(X, 0))  # raw, not standardized
     return p, np.linalg.lstsq(p.contexts, p.rewards)[0]
 
@@ -271,7 +208,7 @@ def test_optimal_is_the_best_expected_reward_not_the_best_realized_one(folder):
 def test_jester_splits_a_user_s_ratings(folder):
     X = np.random.default_rng(0).uniform(-10, 10, (50, 40))
     np.save(folder / "jester_data_40jokes_19181users.npy", X)
-    p, q = load("jester", data_dir=folder), load("jester", seed=1, data_dir=folder)
+    p, q = load("jester"), load("jester", seed=1)
     assert p.dim == 32 and p.n_arms == 8
     np.testing.assert_array_equal(p.optimal, p.rewards.max(1))
     joined = np.sort(np.sort(np.hstack([p.contexts, p.rewards]), 1), 0)
@@ -325,7 +262,6 @@ def test_tokens_as_the_linked_program_splits_them(text, expected):
     assert datasets.tokens(text) == expected.split()
 
 
-@property_test
 @given(st.lists(st.lists(st.sampled_from("abcdefgh!"), max_size=12), min_size=1, max_size=6),
        st.integers(1, 8))
 def test_reviews_number_tokens_by_first_appearance_cut_and_pad(texts, length):
@@ -346,18 +282,14 @@ def rows_of(p):
     return rows[np.lexsort(rows.T)]
 
 
-@property_test
 @given(st.sampled_from(["statlog", "mushroom", "adult", "wheel-0.5"]), st.integers(1, 300),
        st.integers(0, 2**32))
 def test_drift_is_a_permutation_and_deterministic(name, steps, seed):
     p = load(name, steps, 1)
-    before = p.contexts.copy()
     q, again = drift(p, seed), drift(p, seed)
-    np.testing.assert_array_equal(p.contexts, before)
-    np.testing.assert_array_equal(rows_of(q), rows_of(p))
+    np.testing.assert_array_equal(rows_of(q), rows_of(load(name, steps, 1)))
     np.testing.assert_array_equal(q.contexts, again.contexts)
     np.testing.assert_array_equal(q.rewards, again.rewards)
-    assert (q.name, q.n_arms) == (p.name, p.n_arms)
 
 
 @pytest.mark.parametrize("name", ["statlog", "adult"])
@@ -390,16 +322,11 @@ def test_drift_does_not_depend_on_units():
     np.testing.assert_allclose((other.contexts - shift) / scale, drift(p, 4).contexts, atol=1e-9)
 
 
-def test_drift_of_text_and_a_bad_seed(folder):
-    (folder / "Amazon_Unlocked_Mobile.csv").write_text(REVIEWS)
-    p = load("amazon", data_dir=folder)
-    q = drift(p)
-    assert q.contexts.dtype == p.contexts.dtype and q.vocabulary == p.vocabulary
-    with pytest.raises(ValueError, match="seed: expected a whole number of at least 0"):
-        drift(p, -1)
-
-
 # --- own tables -----------------------------------------------------------------------------------
+
+IRIS = ("length,colour,species\n5.1,red,setosa\n4.9,blue,virginica\n6.0,red,setosa\n"
+        "5.5,green,versicolor\n5.3,blue,versicolor\n5.0,red,virginica\n")
+
 
 def test_from_csv_with_numbers_and_text(folder):
     (folder / "iris.csv").write_text(IRIS)
@@ -419,7 +346,6 @@ def test_from_csv_with_numbers_and_text(folder):
         from_csv(folder / "iris.csv", steps=7)
 
 
-@property_test
 @given(st.integers(1, 5), st.integers(8, 30), st.integers(0, 99),
        st.sampled_from([",", ";", "\t", ", "]), st.booleans())
 def test_from_csv_of_any_numbers(tmp_path_factory, width, rows, seed, sep, crlf):
@@ -439,19 +365,18 @@ def test_from_csv_of_any_numbers(tmp_path_factory, width, rows, seed, sep, crlf)
 
 OWN = [
     (b"a,b,c\n1,2,x\n3,4\n", "line 3: 2 columns instead of 3"),
-    (HTML, "line 1: a web page"),
+    (b"", "line 1: expected a header"),
     (b"a,b\n", "line 1: expected a header .* then rows"),
-    (b"1,2,3\n4,5,6\n", "line 1: expected a header"),
+    (b"5.1,2,x\n4,5,y\n", "line 1: expected a header"),
     (b"a,b,a\n4,5,6\n", "line 1: expected a header of two or more different names"),
-    (b"1\n2\n", "line 1: expected a header of two or more"),
+    (b"a\n2\n", "line 1: expected a header of two or more"),
     (b"a,b\n1,x\n2,x\n\nNaN,y\n4,y\n", "line 5: 'nan' is a missing value"),
     (b"a,b\n1,x\n2,x\n", "1 labels in 2 rows are not classes; put the column of classes last"),
     (b"a,b\n" + b"".join(b"1,%d.5\n" % i for i in range(50)), "50 labels in 50 rows"),
-    (b"a,b\n" + b"".join(b"%d,%d\n" % (i % 30, i % 2) for i in range(90)) + b"inf,1\n",
-     "line 92: 'inf' in column 'a' is neither a number nor a category"),
-    (b"a,b\n" + b"".join(b"id%d,%d\n" % (i, i % 2) for i in range(50)),
-     "line 2: 'id0' in column 'a' is neither"),
-    (gzip.compress(b"a,b\n1,2\n")[:-9], "broken archive"),
+    (b"c,a,b\n" + b"".join(b"1,id%d,%d\n" % (i, i % 2) for i in range(50)),
+     "column 'a' is neither numbers nor categories"),
+    (b"a,b\n" + b"".join(b"%d.5,%d\n" % (i, i % 2) for i in range(50)) + b"inf,1\n",
+     "column 'a' is neither numbers nor categories"),
 ]
 
 
@@ -460,9 +385,3 @@ def test_from_csv_names_what_is_wrong(folder, data, message):
     (folder / "t.csv").write_bytes(data)
     with pytest.raises(DataError, match=f"t.csv.*({message})"):
         from_csv(folder / "t.csv")
-
-
-def test_import_is_light():
-    heavy = "('torch', 'scipy', 'matplotlib', 'urllib.request')"
-    code = f"import datasets, sys; sys.exit(any(m in sys.modules for m in {heavy}))"
-    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
