@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import datasets
-import nlts_beyond
 from lab import fast
 from tests.oracles import Archive, array_of, close, numbers, regressions, small_agent, step_of
 
@@ -46,15 +45,6 @@ def test_carried_prior_is_its_formula(nlts, beyond, data):
         close(priors[0][1], (1 - rho) * carried + rho * w, scale=10)
         close(priors[1][0], 0.25 * np.eye(len(w)))
         assert not priors[1][1].any()
-
-
-@given(data=carried_arms())
-def test_the_carried_mean_tends_to_the_last_layer_as_steps_grow(nlts, beyond, data):
-    E, r, rows, steps, w = data
-    steps = steps + 4 * np.eye(*steps.shape)                 # into all directions
-    old = forgotten_arm(nlts, E, r)
-    ((_, mu0),) = beyond.carried_prior([old], [rows], [rows + 1e6 * steps], w[None], 0.25)
-    close(mu0, w, rtol=1e-6, scale=1 + np.linalg.norm(old.mu_hat - w))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -164,15 +154,6 @@ def test_pooled_noise_is_positive_before_any_reward(nlts, beyond):
     assert (found > 0).all() and (found < 1e-200).all()
 
 
-def linear_agent(nlts, noise, seed):
-    return nlts.LinearTS(4, 3, noise=noise, seed=seed)
-
-
-def limited_agent(nlts, noise, seed):
-    return nlts.NeuralLinearTS(nlts.MLP(4, 3, 6), 3, 30, nlts_beyond.carried_prior, noise=noise,
-                               L=10 ** 6, seed=seed)
-
-
 def same_choices(one, other, seed, scale):
     """Of 150; both see the same tuples, the other one with rewards in other units."""
     same = 0
@@ -185,23 +166,22 @@ def same_choices(one, other, seed, scale):
     return same
 
 
-@pytest.mark.parametrize("make", [linear_agent, limited_agent])
 @given(seed=st.integers(0, 10 ** 6), exponent=st.floats(-6, 6))
 @settings(max_examples=10)
-def test_rewards_in_other_units_choose_the_same_arms(nlts, beyond, make, seed, exponent):
+def test_rewards_in_other_units_choose_the_same_arms(nlts, beyond, seed, exponent):
     """Rewards times c, the same seed: at most one choice in fifty is lost to rounding. With the
     paper's noise many more are."""
-    one, other = (make(nlts, beyond.pooled_noise, seed) for _ in range(2))
+    one, other = (nlts.LinearTS(4, 3, noise=beyond.pooled_noise, seed=seed) for _ in range(2))
     assert same_choices(one, other, seed, 10 ** exponent) >= 147
-    one, other = (make(nlts, nlts.inverse_gamma_noise, seed) for _ in range(2))
+    one, other = (nlts.LinearTS(4, 3, seed=seed) for _ in range(2))
     assert same_choices(one, other, seed, 0.01) < 140
 
 
 @pytest.mark.parametrize("first", [0.0, 1.0])
 def test_first_rewards_that_are_all_equal_lock_no_arm_out(nlts, beyond, first):
-    """100 seeds: the best arm pays like the others at first, and is found all the same."""
+    """40 seeds: the best arm pays like the others at first, and is found all the same."""
     plays = []
-    for seed in range(100):
+    for seed in range(40):
         rng, agent = np.random.default_rng(seed), nlts.LinearTS(2, 3, noise=beyond.pooled_noise,
                                                                 seed=seed, initial_pulls=3)
         count = 0

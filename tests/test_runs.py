@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import pickle
-import re
 import signal
 import subprocess
 import sys
@@ -67,11 +66,16 @@ def test_seeds_are_those_of_the_run_only():
         hashlib.sha256(b"table/statlog/3/0").hexdigest()[:8], 16)
     changes = [{}, {"run": 1}, {"seed": 1}, {"experiment": "x"}, {"dataset": "wheel-0.5"}]
     assert len({runs.run_seed(replace(task, **change)) for change in changes}) == len(changes)
+
+
+def test_linear_gets_an_intercept():
+    """Else all algorithms meet the same problem."""
+    task = runs.Task("table", "statlog", "carried", RECIPES["carried"], 60)
     problems = [recipe.problem(replace(task, recipe=recipe)) for recipe in RECIPES.values()]
     for problem in problems[1:]:
         np.testing.assert_array_equal(problems[0].contexts[:, :-1], problem.contexts)
         np.testing.assert_array_equal(problems[0].rewards, problem.rewards)
-    assert (problems[0].contexts[:, -1] == 1).all()   # the intercept of linear
+    assert (problems[0].contexts[:, -1] == 1).all()
 
 
 @pytest.mark.parametrize("name", ["linear", "carried", "greedy", "ε-greedy"])
@@ -133,11 +137,10 @@ def test_every_recipe_makes_the_agent_it_names():
 
 
 def test_the_perfect_prior_trains_on_the_buffer_and_knows_all_data():
-    problem, seen = datasets.load("statlog", 120), []
+    problem, seen = datasets.load("statlog", 80), []
 
     def train(network, buffer, config, rng):
-        seen.append(list(buffer.tuples))
-        nlts.train(network, buffer, config, rng)
+        seen.append(buffer.arrays())
 
     agent = agents.perfect_prior(nlts.MLP(problem.dim, problem.n_arms), problem.n_arms, 14,
                                  train=train, seed=2, **SMALL)
@@ -147,9 +150,9 @@ def test_the_perfect_prior_trains_on_the_buffer_and_knows_all_data():
     buffer = nlts.ReplayBuffer(14)
     for one in agent.buffer.tuples:
         buffer.add(*one)
-    assert [len(tuples) for tuples in seen] == [14, 14, 14] and len(agent.buffer.tuples) == 120
-    for (x, arm, reward), (y, arm2, reward2) in zip(seen[-1], buffer.tuples, strict=True):
-        assert np.array_equal(x, y) and (arm, reward) == (arm2, reward2)
+    assert [len(played) for _, played, _ in seen] == [14, 14] and len(agent.buffer.tuples) == 80
+    for trained_on, last in zip(seen[-1], buffer.arrays(), strict=True):
+        np.testing.assert_array_equal(trained_on, last)
     contexts, played, _ = agent.buffer.arrays()
     E = nlts.last_layer_activations(agent.network, contexts[played == 0])
     np.testing.assert_allclose(agent.arms[0].precision, 0.25 * np.eye(50) + E.T @ E, atol=1e-9)
@@ -162,6 +165,11 @@ def test_finished_runs_are_not_played_again(tmp_path, inline, capsys):
     first = results.execute(given, some_runs(given, "no-prior", "linear"))
     assert inline == [("no-prior", 0), ("linear", 0), ("no-prior", 1), ("linear", 1)]
     assert [(one["algorithm"], one["run"]) for one in first] == inline
+    task = some_runs(given, "no-prior")[0]
+    expected = {"dataset": "statlog", "algorithm": "no-prior", "run": 0, "steps": 60,
+                "key": keys.key(task), "task": keys.task_id(task)}
+    assert expected.items() <= first[0].items()
+    assert f"numpy {np.__version__}" in first[0]["played_on"]
     assert results.execute(given, some_runs(given, "no-prior", "linear")) == first
     more = replace(given, runs=3)
     results.execute(more, some_runs(more, "linear"))
@@ -170,17 +178,6 @@ def test_finished_runs_are_not_played_again(tmp_path, inline, capsys):
     fresh = results.execute(replace(given, fresh=True), some_runs(given, "linear"))
     assert inline[5:] == [("linear", 0), ("linear", 1)] and len(fresh) == 2
     assert len(results.read(tmp_path / "table.jsonl")) == 5      # other tasks stay
-
-
-def test_a_result_names_its_task_and_its_machine(tmp_path, inline):
-    given = options(tmp_path, runs=1)
-    task = some_runs(given, variant="x")[0]
-    [result] = results.execute(given, [task])
-    expected = {"dataset": "statlog", "algorithm": "both-priors", "variant": "x", "run": 0,
-                "steps": 60, "key": keys.key(task), "task": keys.task_id(task)}
-    assert expected.items() <= result.items()
-    assert f"numpy {np.__version__}" in result["played_on"]
-    assert result["reward"] == runs.run_task(task)["reward"]
 
 
 def test_an_unfinished_line_is_dropped_and_played_again(tmp_path, inline):
@@ -192,7 +189,7 @@ def test_an_unfinished_line_is_dropped_and_played_again(tmp_path, inline):
     assert len(inline) == 3 and len(results.read(path)) == 2
 
 
-@pytest.mark.parametrize("damage", [b'{"key": "a', b"\xff\xfe", b"", b"5", b"{}", b"\0\0"])
+@pytest.mark.parametrize("damage", [b'{"key": "a', b"\xff\xfe", b"", b"5", b"{}"])
 def test_a_damaged_line_is_named(tmp_path, damage):
     path = tmp_path / "table.jsonl"
     good = results.as_line({"key": "a", "task": "b"}).encode()
@@ -388,19 +385,14 @@ def test_a_cluster_plays_the_same_and_refuses_once_the_code_has_changed(cluster,
 
 # The command line ---------------------------------------------------------------------------------
 
-def helped(capsys, *words):
-    with pytest.raises(SystemExit) as ended:
-        experiments.main([*words, "--help"])
-    assert ended.value.code == 0
-    return capsys.readouterr().out
-
-
 def test_help_shows_just_what_a_command_takes(capsys):
-    text = helped(capsys, "forgetting")
+    with pytest.raises(SystemExit) as ended:
+        experiments.main(["forgetting", "--help"])
+    text = capsys.readouterr().out
+    assert ended.value.code == 0
     for option in ("--runs", "--steps", "--algorithms", "--prior", "--verify", "perfect-prior"):
         assert option in text
     assert not any(option in text for option in ("--datasets", "--csv", "--drift"))
-    assert "--drift" in helped(capsys, "equal") and "--jobs" not in helped(capsys, "film")
 
 
 def test_every_table_of_the_sources_is_a_choice():
@@ -408,28 +400,3 @@ def test_every_table_of_the_sources_is_a_choice():
         for name in set(datasets.SOURCES) - {"amazon"}:
             given = parse([command, "--datasets", f"{name},statlog"], "", experiments.COMMANDS)
             assert given.datasets == (name, "statlog")
-
-
-@pytest.mark.parametrize("words, expected", [
-    ("table --datasets iris", "--datasets: expected some of mushroom, .*, got iris"),
-    ("table --algorithms linear,x", "--algorithms: expected some of linear, .*, got x"),
-    ("table --runs 0", "--runs: expected at least 1, got 0"),
-    ("table --prior no.py", "--prior: expected a file, got no.py"),
-    ("table --fresh --verify", "--verify: expected without --fresh"),
-    ("forgetting --datasets adult", "unrecognized arguments: --datasets adult"),
-    ("unknown", "invalid choice: 'unknown'")])
-def test_bad_options_end_the_command(capsys, words, expected):
-    with pytest.raises(SystemExit) as ended:
-        experiments.main(words.split())
-    assert ended.value.code == 2
-    error = " ".join(capsys.readouterr().err.split())
-    assert re.search(expected, error)
-
-
-def test_the_list_of_commands_is_there_at_once():
-    """NumPy alone takes longer."""
-    code = "import sys, experiments; experiments.main([]); sys.exit('numpy' in sys.modules)"
-    begin = time.monotonic()
-    done = subprocess.run([sys.executable, "-c", code], cwd=HERE, capture_output=True, text=True)
-    assert done.returncode == 0 and time.monotonic() - begin < 5
-    assert all(name in done.stdout for name in experiments.COMMANDS)
