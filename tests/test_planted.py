@@ -39,7 +39,7 @@ small_matching = core.test_matching_in_small_numbers
 raised = core.test_S_is_Z_with_its_eigenvalues_raised
 adam = agents.test_train_takes_adam_steps_on_the_squared_error
 plays = partial(agents.test_a_counts_the_plays_of_its_arm_always, prior="no_prior")
-failing = partial(errors.test_a_phase_that_fails_leaves_the_agent_as_it_was, kind="limited",
+failing = partial(errors.test_a_phase_that_fails_leaves_the_agent_as_it_was,
                   options={"train": errors.train_breaks}, error="train")
 late = partial(agents.test_initial_pulls_go_in_turn, order="rewards come late")
 bias = partial(errors.test_a_network_must_be_features_times_weights, function=errors.with_bias)
