@@ -182,10 +182,11 @@ def test_finished_runs_are_not_played_again(tmp_path, inline, capsys):
 
 def test_an_unfinished_line_is_dropped_and_played_again(tmp_path, inline):
     given, path = options(tmp_path), tmp_path / "table.jsonl"
-    first = results.execute(given, some_runs(given))
+    first = results.execute(given, some_runs(given, variant="x"))
     path.write_bytes(path.read_bytes()[:-20])
-    again = results.execute(given, some_runs(given))
+    again = results.execute(given, some_runs(given, variant="x"))
     assert [one["reward"] for one in again] == [one["reward"] for one in first]
+    assert {one["variant"] for one in again} == {"x"}
     assert len(inline) == 3 and len(results.read(path)) == 2
 
 
