@@ -132,12 +132,6 @@ def test_pooled_noise_is_its_formula(nlts, beyond, errors, exponent):
     assert found[0] == pytest.approx(sigma2, rel=1e-3)       # an arm that was never played
 
 
-def test_an_arm_without_error_that_is_played_all_the_time_makes_no_other_certain(nlts, beyond):
-    before, after = (arms_with(nlts, [(n, 0), (3, 1800.0)]) for n in (3, 10_000))
-    noise = [beyond.pooled_noise(arms, nlts.Config(), Ones())[1] for arms in (before, after)]
-    assert noise[0] == pytest.approx(noise[1]) and noise[0] > 500
-
-
 def test_pooled_noise_is_inverse_gamma(nlts, beyond):
     """Kolmogorov-Smirnov on 5,000 draws of each of three arms: fails one seed in 333."""
     errors = [(0, 0), (4, 3.0), (20, 0.5)]

@@ -193,7 +193,7 @@ def test_a_prior_of_your_own_is_played_anew_when_a_number_in_it_has_changed(tmp_
     (tmp_path / "helper.py").write_text(HELPER, encoding="utf-8")
     (tmp_path / "nlts.py").write_text("raise ImportError('not ours')\n", encoding="utf-8")
     arguments = ["forgetting", "--prior", "../my_prior.py", "--algorithms", "linear", "--runs", "2",
-                 "--steps", "430", "--jobs", "2", "--out", str(tmp_path / "out")]
+                 "--steps", "1000", "--jobs", "2", "--out", str(tmp_path / "out")]
     first, words = measure(program, *arguments)
     assert "0 runs on file, 4 to play" in words
     assert [one["algorithm"] for one in first] == ["half_forgotten"] * 2 + ["linear"] * 2
