@@ -68,7 +68,6 @@ class Source:
     dim: int
     arms: int
     files: tuple = ()
-    also: tuple = ()
     url: str = ""
     page: str = ""
     sha256: str = ""
@@ -167,8 +166,8 @@ READERS = {"statlog": bundled, "mushroom": bundled, "adult": bundled, "jester": 
 def parse(source, paths):
     """The table in the files at `paths`."""
     parts = []
-    for path, name in zip(paths, source.files, strict=True):
-        parts += [path, contents(path, name, *source.also)]
+    for path, names in zip(paths, source.files, strict=True):
+        parts += [path, contents(path, names)]
     read = READERS.get(source.name, numbers)
     return read(source, *parts, **source.format)
 
@@ -349,7 +348,7 @@ def from_csv(path, steps=None, seed=0):
     """
     path = Path(path)
     rng = np.random.default_rng(check_int("seed", seed, 0))
-    lines, columns = files.csv_columns(path, contents(path, path.name))
+    lines, columns = files.csv_columns(path, contents(path, [path.name]))
     for line, *row in zip(lines, *columns.values(), strict=True):
         if missing := MISSING.intersection(value.lower() for value in row):
             raise DataError(path, f"{missing.pop()!r} is a missing value", line)
@@ -394,7 +393,7 @@ def fetch(source):
     count = len(table(source).y)
     if source.sha256 and count == source.rows:
         path = files.locate(source)[0]
-        found = hashlib.sha256(contents(path, source.files[0], *source.also)).hexdigest()
+        found = hashlib.sha256(contents(path, source.files[0])).hexdigest()
         if found != source.sha256:
             raise DataError(path, f"sha256 {found} instead of {source.sha256}")
     return count

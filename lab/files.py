@@ -45,12 +45,12 @@ def locate(source):
     """Path of each of the source's files, or of the archive that has it."""
     for folder in folders():
         found = []
-        for name in source.files:
-            paths = [folder / other for other in (name, f"{name}.gz", *source.also)]
+        for names in source.files:
+            paths = [folder / (name + end) for name in names for end in ("", ".gz")]
             found += [path for path in paths if path.is_file()][:1]
         if len(found) == len(source.files):
             return tuple(found)
-    name = source.files[0]
+    name = source.files[0][0]
     advice = f"run: python datasets.py fetch {source.name}"
     if not source.url:
         advice = f"download {name} from {source.page} into {folders()[0]}"
@@ -82,15 +82,16 @@ def replacing(path):
         part.unlink(missing_ok=True)
 
 
-def contents(path, *names):
+def contents(path, names):
     """Bytes of `path`, unpacked: a .gz, or one of `names` in a .zip or in a .zip inside it."""
     data = path.read_bytes()
+    wanted = {os.path.basename(name) + end for name in names for end in ("", ".gz")}
     try:
         while data.startswith(b"PK\x03\x04"):
             archive = zipfile.ZipFile(io.BytesIO(data))
-            found = [name for name in archive.namelist() if os.path.basename(name) in names]
+            found = [name for name in archive.namelist() if os.path.basename(name) in wanted]
             if not found:
-                raise DataError(path, f"no {names[0]} in the archive")
+                raise DataError(path, f"no {os.path.basename(names[0])} in the archive")
             data = archive.read(found[0])
         return gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data
     except (EOFError, OSError, zlib.error, zipfile.BadZipFile) as error:
