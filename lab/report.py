@@ -7,16 +7,7 @@ import zlib
 import numpy as np
 
 from lab import paper
-from lab.statistics import (
-    LEVEL,
-    bootstrap,
-    detectable,
-    grouped,
-    judged,
-    mean_and_error,
-    mean_over_sets,
-    z_score,
-)
+from lab.statistics import LEVEL, detectable, difference, grouped, judged, mean_and_error
 
 LABELS = {
     "linear": "linear",
@@ -58,9 +49,17 @@ def style(name):
     return STYLE.get(name, {"color": own, "linestyle": (0, (6, 1, 1, 1, 1, 1)), "marker": "P"})
 
 
-def own_names(results):
-    """The names of algorithms from a file of your own."""
-    return [name for name in grouped(results, "algorithm") if name not in LABELS]
+def own_pairs(results):
+    """Algorithms from a file of your own are compared with the paper's prior and full memory."""
+    return [(name, other) for name in grouped(results, "algorithm") if name not in LABELS
+            for other in ("both-priors", "neural-linear")]
+
+
+def named(results):
+    """Results whose algorithm has its variant in its name: 'both-priors, b⁰ = 0.6'."""
+    return [result | {"algorithm": ", ".join(filter(None, (result["algorithm"],
+                                                           result.get("variant"))))}
+            for result in results]
 
 
 def minus(pair):
@@ -142,17 +141,39 @@ def title(dataset):
 
 def runs_of(results):
     """'50 runs'; where algorithms differ in it, '10 to 50 runs'."""
-    counts = {len(x) for own in grouped(results, "dataset", "algorithm", "variant").values()
-              for variants in own.values() for x in variants.values()}
-    if counts == {1}:
+    counts = sorted({len(x) for own in grouped(named(results), "dataset", "algorithm").values()
+                     for x in own.values()})
+    if counts == [1]:
         return "1 run"
-    return f"{max(counts)} runs" if len(counts) == 1 else f"{min(counts)} to {max(counts)} runs"
+    return f"{counts[0]} to {counts[-1]} runs" if len(counts) > 1 else f"{counts[0]} runs"
 
 
 # Tables that several commands have ----------------------------------------------------------------
 
-FAMILY = ("Differences are paired by run, ± standard error. * certain at "
-          f"{LEVEL:.0%}: t-test, with Holm's correction\nfor all {{}} differences of this command.")
+def by_set(heading, results, cell, value="reward"):
+    """A row per data set, a column per algorithm: the text cell(array by run)."""
+    names = list(grouped(results, "algorithm"))
+    rows = [[title(d), *(cell(own[name]) if name in own else "" for name in names)]
+            for d, own in grouped(results, "dataset", "algorithm", value=value).items()]
+    return text_table([heading, *names], rows)
+
+
+def rewards_table(results):
+    """Mean and standard deviation of the reward."""
+    return by_set("reward", results, mean_sd) + (
+        f"\nmean ± standard deviation of {runs_of(results)}")
+
+
+def worst_table(results):
+    """What the worst run of each algorithm earned."""
+    return by_set("reward of the worst run", results, lambda x: f"{x.min():.0f}")
+
+
+def explored_table(results):
+    """The share of plays that were not of the arm thought best."""
+    return by_set("exploration, %", results, lambda x: f"{100 * x.mean():.1f}", "explored") + (
+        "\nexploration: plays, after the initial pulls, of another arm than the one with the "
+        "highest estimate")
 
 
 def difference_table(heading, found, rows, columns, digits=0, above=()):
@@ -165,144 +186,90 @@ def difference_table(heading, found, rows, columns, digits=0, above=()):
         return plus_minus(one.mean, one.error, digits) + (" *" if one.sign else "  ")
 
     body = [[text, *(cell((row, column)) for column in columns)] for row, text in rows.items()]
-    return text_table([heading, *columns.values()], [*above, *body])
-
-
-def power(found):
-    """{runs: standard deviations of a paired difference that would be found}, of {key: Judged}."""
-    counts = sorted({one.runs for one in found.values() if one.runs > 1})
-    return {runs: detectable(runs, len(found)) for runs in counts}
+    return text_table([heading, *columns.values()], [*above, *body]) + (
+        f"\nDifferences are paired by run, ± standard error. * certain at {LEVEL:.0%}: t-test, "
+        f"with Holm's correction\nfor all {len(found)} differences of this command.")
 
 
 def power_text(found):
     """Which difference would be found."""
-    words = ", ".join(f"{sd:.1f} with {runs} runs" for runs, sd in power(found).items())
-    if not words:
-        return "One run finds no difference."
-    return ("So many standard deviations over runs a difference must have, to be found in 80 % of "
-            f"such studies:\n{words}.")
+    counts = sorted({one.runs for one in found.values() if one.runs > 1})
+    words = [f"{detectable(runs, len(found)):.1f} with {runs} runs" for runs in counts]
+    return wrapped("So many standard deviations over runs a difference must have, to be found in "
+                   f"80 % of such studies: {', '.join(words) or 'one run finds none'}.")
 
 
-def sentences(lines):
-    """Sentences, each on lines of its own that are not too long."""
-    return "\n".join(textwrap.fill(line, 110, subsequent_indent="  ") for line in lines)
-
-
-def counted(found, row, columns):
+def counted(found, row):
     """'more on 3 of 10 data sets, less on 1 (Adult)': what is certain in a row of differences."""
-    signs = {column: found[row, column].sign for column in columns if (row, column) in found}
+    signs = {column: one.sign for (of, column), one in found.items() if of == row}
     less = [title(column) for column, sign in signs.items() if sign < 0]
     names = f" ({', '.join(less)})" if less else ""
     more = sum(sign > 0 for sign in signs.values())
     return f"more on {more} of {len(signs)} data sets, less on {len(less)}{names}"
 
 
-def claims_table(heading, unit, gains, slacks, digits=0):
-    """A row per claim, {text: gain by run}, with its verdict; all are one family. A claim with a
-    slack holds if the gain is above minus the slack."""
-    found = judged({text: x + slacks.get(text, 0) for text, x in gains.items()})
+def claims_table(claims, regrets, digits=0):
+    """A row per claim with its verdict; all are one family. A claim is (better, worse, when,
+    slack): less of the regrets[when][algorithm], by run; one with a slack, a share of the worse
+    one's regret, is "as good as"."""
+    saved, slacks = {}, {}
+    for better, worse, when, slack in claims:
+        known = regrets[when]
+        if better in known and worse in known:
+            text = f"{better} less than {worse} {when}".strip()
+            if slack:
+                text = f"{better} as good as {worse} (within {slack:.0%} of its regret)"
+            saved[text] = difference(known[worse], known[better])
+            slacks[text] = slack * known[worse].mean()
+    found = judged({text: x + slacks[text] for text, x in saved.items()})
     rows = [[text, plus_minus(*mean_and_error(x), digits), VERDICTS[found[text].sign]]
-            for text, x in gains.items()]
-    return text_table([heading, unit, ""], rows) + (
+            for text, x in saved.items()]
+    return text_table(["claim: less regret", "regret saved", ""], rows) + (
         "\nDifferences are paired by run, ± standard error; verdicts at 5 %: t-test, with Holm's "
         f"correction for all {len(rows)} claims.")
 
 
-def rewards_table(results, heading="reward", printed=False):
-    """Mean and standard deviation of the reward by data set; below it the paper's."""
-    rewards = grouped(results, "dataset", "algorithm")
-    names = list(grouped(results, "algorithm"))
-    rows = []
-    for d, own in rewards.items():
-        rows.append([title(d), *(mean_sd(own[name]) if name in own else "" for name in names)])
-        theirs = [paper.cell(paper.number(d, name)) for name in names]
-        if printed and any(theirs):
-            rows.append(["  in the paper", *theirs])
-    return text_table([heading, *names], rows) + (
-        f"\nmean ± standard deviation of {runs_of(results)}")
-
-
-def scores_table(results):
-    """Over all data sets: the mean of normalized scores, of those who played them all."""
-    scored = [result | {"score": (result["reward"] - result["uniform"])
-                        / (result["optimal"] - result["uniform"])} for result in results]
-    scores = grouped(scored, "algorithm", "dataset", value="score")
-    sets = grouped(results, "dataset")
-    rows = []
-    for name, by_set in scores.items():
-        if len(by_set) == len(sets):
-            x = list(by_set.values())
-            low, high = bootstrap(mean_over_sets, x)
-            rows.append([name, f"{mean_over_sets(x):.3f}", f"{low:.3f} to {high:.3f}"])
-    return text_table(["over all data sets", "score", "95 % interval"], rows) + (
-        "\nscore: (reward − any arm at random) / (optimal − any arm at random), the mean over data "
-        "sets of means over runs;\nthe interval by bootstrap over runs")
-
-
-NEAR = "Near the paper: |z| < 2, with the standard errors of both means; or within 3 % of its mean."
-
-
-def near_paper(cells):
-    """['17 of 30', ...]: how many cells {(data set, algorithm): rewards} have |z| < 2, and are
-    within 3 %: of the comparable data sets, then of all."""
-    found = []
-    for chosen in (paper.COMPARABLE, paper.TABLE):
-        near = []
-        for (d, name), x in cells.items():
-            number = paper.number(d, name)
-            if d in chosen and number:
-                z = z_score(x, *number, paper.RUNS)
-                near.append((abs(z) < 2, abs(np.mean(x) / number[0] - 1) <= 0.03))
-        found += [f"{sum(kind)} of {len(near)}" for kind in zip(*near, strict=True)] or ["", ""]
+def distances(rewards):
+    """{(data set, algorithm): (share, z)} of cells that the paper has: our mean minus its mean, as
+    a share of it and in standard errors of both; one run is never far."""
+    found = {}
+    for cell, x in rewards.items():
+        if number := paper.number(*cell):
+            mean, error = mean_and_error(x)
+            z = (mean - number[0]) / np.hypot(error, number[1] / paper.RUNS ** 0.5)
+            found[cell] = mean / number[0] - 1, z
     return found
 
 
-def worst_table(results):
-    """What the worst run of each algorithm earned."""
-    names = list(grouped(results, "algorithm"))
-    rows = [[title(d), *(f"{own[name].min():.0f}" if name in own else "" for name in names)]
-            for d, own in grouped(results, "dataset", "algorithm").items()]
-    return text_table(["reward of the worst run", *names], rows)
+NEAR = {"|z| < 2": lambda share, z: abs(z) < 2, "within 3 %": lambda share, z: abs(share) <= 0.03}
 
 
-EXPLORATION = ("exploration: plays, after the initial pulls, of another arm than the one with the "
-               "highest estimate")
-
-
-def explored_table(results):
-    """The share of plays that were not of the arm thought best."""
-    names = list(grouped(results, "algorithm"))
-    rows = []
-    for d, own in grouped(results, "dataset", "algorithm", value="explored").items():
-        rows.append([title(d), *(f"{100 * own[name].mean():.1f}" if name in own else ""
-                                 for name in names)])
-    return text_table(["exploration, %", *names], rows) + f"\n{EXPLORATION}"
+def near_paper(distances):
+    """{which data sets: {what is near: '17 of 30'}}."""
+    found = {}
+    for where, sets in (("comparable", paper.COMPARABLE), ("all", paper.TABLE)):
+        cells = [both for (d, _), both in distances.items() if d in sets]
+        found[where] = {kind: f"{sum(near(*both) for both in cells)} of {len(cells)}"
+                        for kind, near in NEAR.items()}
+    return found
 
 
 def solver_text(results):
     """What the solver of Eq. 6 returned to `printed`: programs per run, inaccurate, unsolved."""
-    asked = [result | {"what": " ".join((title(result["dataset"]), result["algorithm"],
-                                         result.get("variant", "")))}
-             for result in results if "solved" in result]
+    asked = [result for result in results if "solved" in result]
     if not asked:
         return ""
-    kinds = "solved", "inaccurate", "unsolved"
-    means = [grouped(asked, "what", value=kind) for kind in kinds]
-    rows = [[what, *(f"{mean[what].mean():.1f}" for mean in means)] for what in means[0]]
-    return text_table(["Eq. 6 as printed, programs per run", "solved", "of these called inaccurate",
-                       "unsolved"], rows)
+    kinds = {"solved": "solved", "inaccurate": "of these called inaccurate", "unsolved": "unsolved"}
+    means = [grouped(asked, "dataset", value=kind) for kind in kinds]
+    rows = [[title(d), *(f"{mean[d].mean():.1f}" for mean in means)] for d in means[0]]
+    return text_table(["Eq. 6 as printed, programs per run", *kinds.values()], rows)
 
 
-def hours_text(results):
-    """What was played, in hours of one core."""
+def played_text(results):
+    """What was played, in hours of one core, and on which processors and versions."""
     hours = sum(result["seconds"] for result in results) / 3600
-    return f"{len(results)} runs took {hours:.1f} hours of one core"
-
-
-def machines_text(results):
-    """Where the runs were played, if not all on the same processor and versions."""
-    machines = list(grouped(results, "played_on"))
-    return "" if len(machines) < 2 else "played on: " + "; ".join(machines)
+    return wrapped(f"{len(results)} runs took {hours:.1f} hours of one core. Played on:",
+                   "; ".join(grouped(results, "played_on")))
 
 
 # Pictures -----------------------------------------------------------------------------------------
@@ -331,14 +298,29 @@ def spaced(heights, least):
     return found
 
 
-def forest(axis, differences, name, shift=0.0):
-    """Paired differences in percent, ± 2 standard errors: a row per data set. differences:
-    {data set: array by run, in percent}."""
-    values = np.array([mean_and_error(x) for x in differences.values()])
-    rows = np.arange(len(values)) + shift
-    error = 2 * np.where(np.isfinite(values[:, 1]), values[:, 1], 0)
-    axis.errorbar(values[:, 0], rows, xerr=error, capsize=2, markersize=5, label=label(name),
-                  **style(name) | {"linestyle": "none"})
-    axis.axvline(0, color="black", linewidth=0.8)
-    axis.set_yticks(range(len(values)), map(title, differences))
-    axis.set_ylim(len(values) - 0.5, -0.5)
+def forest(differences, rewards, base, what):
+    """Paired differences {(pair, data set): by run} in percent of the reward of `base`, ± 2
+    standard errors: a panel per pair, a row per data set."""
+    pairs = list(dict.fromkeys(pair for pair, _ in differences))
+    sets = list(rewards)
+    columns = min(4, len(pairs))
+    lines = -(-len(pairs) // columns)
+    figure, axes = pyplot().subplots(lines, columns, sharey=True, squeeze=False, figsize=(
+        1.6 + 1.8 * columns, 0.6 + lines * (0.9 + 0.3 * len(sets))))
+    for axis, pair in zip(axes.flat, pairs, strict=False):
+        own = {d: 100 * differences[pair, d] / rewards[d][base].mean() for d in sets
+               if (pair, d) in differences}
+        mean, error = np.transpose([mean_and_error(x) for x in own.values()])
+        axis.errorbar(mean, [sets.index(d) for d in own], xerr=2 * error, capsize=2, markersize=5,
+                      **style(pair[0]) | {"linestyle": "none"})
+        axis.axvline(0, color="black", linewidth=0.8)
+        axis.set_yticks(range(len(sets)), map(title, sets))
+        axis.set(ylim=(len(sets) - 0.5, -0.5), xlabel=f"{max(map(len, own.values()))} runs")
+        axis.set_title(" −\n".join(pair), fontsize=9)
+        axis.grid(axis="y", alpha=0.3)
+    for axis in axes.flat[len(pairs):]:
+        axis.remove()
+    figure.supxlabel(f"difference in reward, % of {base}'s; each panel has its own scale",
+                     fontsize=9)
+    figure.suptitle(f"{what}: paired, ± 2 standard errors")
+    return figure

@@ -51,21 +51,6 @@ def ratio_of_means(x, y):
     return x.mean() / y.mean(), error
 
 
-def z_score(x, mean, sd, runs):
-    """How far the mean of x is from that of other runs, in standard errors of the difference; one
-    run is never far."""
-    own, error = mean_and_error(x)
-    return float((own - mean) / np.hypot(error, sd / np.sqrt(runs)))
-
-
-def growth(x, y, least=0):
-    """p of y ~ x^p by least squares in logarithms over x >= least, and its standard error."""
-    from scipy.stats import linregress  # slow to import
-    chosen = [(u, v) for u, v in zip(x, y, strict=True) if u >= least]
-    fit = linregress(*np.log(chosen).T)
-    return float(fit.slope), float(np.nan_to_num(fit.stderr))        # nan: y is constant
-
-
 # Verdicts -----------------------------------------------------------------------------------------
 
 class Judged(NamedTuple):
@@ -115,28 +100,3 @@ def detectable(runs, tests, power=0.8):
     from scipy.stats import nct, t
     limit = t.ppf(1 - LEVEL / tests / 2, runs - 1)
     return brentq(lambda d: nct.sf(limit, runs - 1, d * np.sqrt(runs)) - power, 1e-6, 100)
-
-
-# Summaries over data sets -------------------------------------------------------------------------
-
-def mean_over_sets(scores):
-    """The mean over data sets of the means over runs: an array by run for each data set."""
-    return float(np.mean([np.mean(x) for x in scores]))
-
-
-def probability_of_improvement(x, y):
-    """How often a run of x earns more than the same run of y, in the mean over data sets; a tie
-    counts half. x and y: an array by run for each data set."""
-    wins = [np.mean((a > b) + 0.5 * (a == b)) for a, b in zip(x, y, strict=True)]
-    return float(np.mean(wins))
-
-
-def bootstrap(statistic, *samples, resamples=1000, seed=0):
-    """A 95 % interval of statistic(*samples) by resampling runs, within each data set and alike in
-    all samples. A sample is an array by run for each data set."""
-    rng, values = np.random.default_rng(seed), []
-    for _ in range(resamples):
-        rows = [rng.integers(len(x), size=len(x)) for x in samples[0]]
-        values.append(statistic(*([x[r] for x, r in zip(sample, rows, strict=True)]
-                                  for sample in samples)))
-    return tuple(np.quantile(values, [0.025, 0.975]).tolist())

@@ -10,15 +10,7 @@ from functools import partial
 import nlts
 import nlts_beyond
 from lab.recipes import RECIPES, at_equal_settings, with_arguments, with_settings
-from lab.report import (
-    FAMILY,
-    difference_table,
-    mean_sd,
-    power_text,
-    sentences,
-    solver_text,
-    title,
-)
+from lab.report import difference_table, mean_sd, played_text, power_text, title, wrapped
 from lab.results import execute, make_runs
 from lab.runs import load
 from lab.statistics import difference, grouped, judged
@@ -100,23 +92,32 @@ def often(options, d):
 
 
 def report(results):
-    """What each choice changes, a table per method; how often to learn."""
+    """What each choice changes, and how often to learn."""
     rewards = grouped(results, "algorithm", "variant", "dataset")
-    gains = {}
+    found = judged(gains(rewards))
+    sets = {d: title(d) for d in grouped(results, "dataset")}
+    above = [[f"{method}: reward", *(mean_sd(x[""][d]) if d in x[""] else "" for d in sets)]
+             for method, x in rewards.items() if "" in x]
+    rows = {row: f"  {': '.join(row)}" for row, _ in found}
+    return "\n\n".join([
+        wrapped(*answers(rewards, found)),
+        difference_table("minus this method's reward, or L = 100's", found, rows, sets, above=above)
+        + "\n" + power_text(found), played_text(results)])
+
+
+def gains(rewards):
+    """{((method, what is changed), data set): by run}: each choice against its method, other L
+    against L = 100, and carried against others at each L."""
+    found = {}
     for method, by_variant in rewards.items():
         for variant, by_set in by_variant.items():
-            base = by_variant.get("L = 100" if variant in OFTEN_L else "")
             if variant not in ("", "L = 100"):
-                gains |= {(method, variant, d): difference(x, base[d]) for d, x in by_set.items()}
-    gains |= {(f"carried − {other}", L, d): difference(x, rewards[other][L][d])
-              for other in OFTEN_PLAYED[:2] for L in OFTEN_L
-              for d, x in rewards["carried"].get(L, {}).items()}
-    found = judged(gains)
-    parts = [choices_text(method, by_variant[""], found, results)
-             for method, by_variant in rewards.items() if "" in by_variant]
-    return "\n\n".join([sentences(answers(rewards, found)), *parts, often_text(found),
-                        *filter(None, [solver_text(results)]),
-                        FAMILY.format(len(found)) + "\n" + power_text(found)])
+                base = by_variant["L = 100" if variant in OFTEN_L else ""]
+                found |= {((method, variant), d): difference(x, base[d])
+                          for d, x in by_set.items()}
+    return found | {((f"carried − {other}", L), d): difference(x, rewards[other][L][d])
+                    for other in OFTEN_PLAYED[:2] for L in OFTEN_L
+                    for d, x in rewards["carried"].get(L, {}).items()}
 
 
 def answers(rewards, found):
@@ -124,7 +125,7 @@ def answers(rewards, found):
     words = []
     for method in ("both-priors", "carried"):
         percent = {(variant, d): 100 * one.mean / rewards[method][""][d].mean()
-                   for (of, variant, d), one in found.items()
+                   for ((of, variant), d), one in found.items()
                    if of == method and variant not in OFTEN_L and one.sign}
         if percent:
             variant, d = max(percent, key=lambda cell: abs(percent[cell]))
@@ -133,28 +134,7 @@ def answers(rewards, found):
         else:
             words.append(f"{method}: no change is certain.")
     for other in OFTEN_PLAYED[:2]:
-        signs = [one.sign for (what, *_), one in found.items() if what == f"carried − {other}"]
+        signs = [one.sign for ((what, _), _), one in found.items() if what == f"carried − {other}"]
         words.append(f"carried against {other}, L = 50, 100 and 200: more in {signs.count(1)} of "
                      f"{len(signs)} comparisons, less in {signs.count(-1)}.")
     return words
-
-
-def choices_text(method, baseline, found, results):
-    """Differences from a method's baseline: a row per choice."""
-    cells = {(variant, d): one for (of, variant, d), one in found.items()
-             if of == method and variant not in OFTEN_L}
-    sets = {d: title(d) for d in grouped(results, "dataset") if d in baseline}
-    first = [f"{method}: reward", *(mean_sd(baseline[d]) for d in sets)]
-    return difference_table("minus this method's reward", cells,
-                            {variant: f"  {variant}" for variant, _ in cells}, sets, above=[first])
-
-
-def often_text(found):
-    """How often to learn: differences from L = 100, and carried minus the others."""
-    sets = {d: title(d) for _, variant, d in found if variant in OFTEN_L}
-    changed = {((method, L), d): one for (method, L, d), one in found.items() if L in OFTEN_L}
-    fewer = {key: f"{key[0]}, {key[1]} − L = 100" for key, _ in changed if "−" not in key[0]}
-    others = {key: f"{key[1]}: {key[0]}" for key, _ in changed if "−" in key[0]}
-    return "\n\n".join([
-        difference_table("how often to learn, P = 2L", changed, fewer, sets),
-        difference_table("at equal settings", changed, others, sets)])

@@ -8,21 +8,22 @@ from lab.recipes import RECIPES, at_equal_settings
 from lab.report import mean_sd, plus_minus, text_table
 from lab.results import execute, make_runs
 from lab.runs import Recipe
-from lab.statistics import difference, grouped, mean_and_error
+from lab.statistics import grouped, mean_and_error
 
 EPSILONS = 0, 0.01, 0.1                               # the paper prints 0.1
 PAPERS = "neural-linear", "both-priors", "printed", "carried"
 EQUAL = "equal settings"
 SLACK = 0.1                                           # "as good as", of full memory's regret
-PRINTED = "ε-greedy, ε = 0.1"
-CLAIMS = [  # the better, the worse, slack; the paper's, then ours
-    ("neural-linear", PRINTED, 0), ("printed", PRINTED, 0), ("both-priors", PRINTED, 0),
-    ("printed", "neural-linear", SLACK), ("both-priors", "neural-linear", SLACK),
-    *((name, f"ε-greedy, ε = {epsilon}", 0) for name in ("neural-linear", "printed")
+GREEDY = "ε-greedy, ε = 0.1"
+NUMBERS = {GREEDY: paper.AMAZON["ε-greedy"], "neural-linear": paper.AMAZON["neural-linear"],
+           "printed": paper.AMAZON["both-priors"], "both-priors": paper.AMAZON["both-priors"]}
+CLAIMS = [  # the better, the worse, when, slack; the paper's, then ours
+    *((name, GREEDY, "", 0) for name in ("neural-linear", "printed", "both-priors")),
+    *((name, "neural-linear", "", SLACK) for name in ("printed", "both-priors")),
+    *((name, f"ε-greedy, ε = {epsilon}", "", 0) for name in ("neural-linear", "printed")
       for epsilon in EPSILONS[:-1]),
-    ("carried", "neural-linear", SLACK),
-    (f"carried, {EQUAL}", f"neural-linear, {EQUAL}", 0),
-    (f"carried, {EQUAL}", f"greedy, {EQUAL}", 0),
+    ("carried", "neural-linear", "", SLACK),
+    *((f"carried, {EQUAL}", f"{name}, {EQUAL}", "", 0) for name in ("neural-linear", "greedy")),
 ]
 
 
@@ -39,76 +40,38 @@ def measure(options):
     return execute(options, runs)
 
 
-# Report -------------------------------------------------------------------------------------------
-
-def named(results):
-    """Results with a name: the algorithm, and its variant."""
-    return [result | {"name": ", ".join(filter(None, (result["algorithm"],
-                                                      result.get("variant"))))}
-            for result in results]
-
-
-def papers_number(name):
-    """The paper's (mean, standard deviation), or None."""
-    known = paper.AMAZON | {"printed": paper.AMAZON["both-priors"],
-                            PRINTED: paper.AMAZON["ε-greedy"]}
-    return known.get(name)
-
-
 def missing(x, name):
     """The paper's mean minus ours, ± standard error of both."""
-    theirs, sd = papers_number(name)
+    theirs, sd = NUMBERS[name]
     mean, error = mean_and_error(x)
     return theirs - mean, np.hypot(error, sd / paper.RUNS ** 0.5)
 
 
 def report(results):
-    """Rewards beside the paper's, and what is still missing of them."""
-    rewards = grouped(named(results), "name")
-    rows = []
-    for name, x in rewards.items():
-        theirs = papers_number(name)
-        rows.append([name, mean_sd(x), paper.cell(theirs),
-                     plus_minus(*missing(x, name)) if theirs else ""])
+    """Rewards beside the paper's, what is still missing of them, and claims."""
+    rewards = grouped(lab.named(results), "algorithm")
+    rows = [[name, mean_sd(x), paper.cell(NUMBERS.get(name)),
+             plus_minus(*missing(x, name)) if name in NUMBERS else ""]
+            for name, x in rewards.items()]
     always = np.mean([result["best_arm"] for result in results])
-    header = ["Amazon reviews", "reward", "in the paper", "missing"]
-    parts = [answer(rewards), text_table(header, rows) + (
-        f"\nmean ± standard deviation of {lab.runs_of(results)} of {results[0]['steps']} steps; "
-        f"always playing the commonest rating earns {always:.0f};\nmissing: the paper's mean "
-        f"minus ours ± standard error of both; {EQUAL}: of `equal`, else the paper's"),
-        claims_text(rewards, results[0]["optimal"]), explored_text(results),
-        lab.solver_text(results), lab.hours_text(results), lab.machines_text(results)]
-    return "\n\n".join(filter(None, parts))
+    optimal = results[0]["optimal"]
+    return "\n\n".join([
+        answer(rewards),
+        text_table(["Amazon reviews", "reward", "in the paper", "missing"], rows) + (
+            f"\nmean ± standard deviation of {lab.runs_of(results)} of {results[0]['steps']} "
+            f"steps; always playing the commonest rating earns {always:.0f};\nmissing: the paper's "
+            f"mean minus ours ± standard error of both; {EQUAL}: of `equal`, else the paper's"),
+        lab.claims_table(CLAIMS, {"": {name: optimal - x for name, x in rewards.items()}}),
+        lab.played_text(results)])
 
 
 def answer(rewards):
     """What is missing of the paper's rewards, with the network and the tokens that it links."""
     sentences = []
-    for name in (PRINTED, "neural-linear", "printed", "both-priors"):
-        if name in rewards and len(rewards[name]) > 1:
+    for name in NUMBERS:
+        if name in rewards:
             gap, error = missing(rewards[name], name)
             word = "within two standard errors of the paper's" if abs(gap) < 2 * error else (
                 f"{abs(gap):.0f} ± {error:.0f} {'below' if gap > 0 else 'above'} the paper's")
             sentences.append(f"{name} is {word}.")
-    return lab.wrapped("With the network and the tokens that the paper links,",
-                       *(sentences or ["one run says little of what is missing."]))
-
-
-def claims_text(rewards, optimal):
-    """The paper's claims and ours."""
-    gains, slacks = {}, {}
-    for better, worse, slack in CLAIMS:
-        if better in rewards and worse in rewards:
-            text = f"{better} > {worse}"
-            if slack:
-                text = f"{better} as good as {worse} (within {slack:.0%} of its regret)"
-            gains[text] = difference(rewards[better], rewards[worse])
-            slacks[text] = slack * (optimal - rewards[worse].mean())
-    return lab.claims_table("claim", "reward gained", gains, slacks) if gains else ""
-
-
-def explored_text(results):
-    """The share of plays of another arm than the one thought best."""
-    shares = grouped(named(results), "name", value="explored")
-    return lab.wrapped("exploration, %:", "; ".join(f"{name} {100 * x.mean():.1f}"
-                                                    for name, x in shares.items()))
+    return lab.wrapped("With the network and the tokens that the paper links,", *sentences)

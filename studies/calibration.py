@@ -9,21 +9,18 @@ import numpy as np
 
 from lab.recipes import RECIPES, limited
 from lab.report import (
-    FAMILY,
     difference_table,
-    explored_table,
     label,
+    played_text,
     pyplot,
-    rewards_table,
     runs_of,
-    solver_text,
     style,
     text_table,
     title,
-    with_error,
+    wrapped,
 )
 from lab.results import execute, make_runs
-from lab.statistics import difference, grouped, judged, mean_and_error, ratio_of_means
+from lab.statistics import difference, grouped, judged
 from studies.calibration_agents import Calibration, kept_prior
 
 PLAYED = "both-priors", "printed", "carried", "kept", "no-prior", "perfect-prior"
@@ -56,16 +53,15 @@ def report(results):
     rows = [[title(d), *(f"× {own[name]:.2f} (× {off[d][name]:.2f})" if name in own else ""
                          for name in names)] for d, own in ratios.items()]
     return "\n\n".join([
-        f"carried is nearest to full memory's s on {nearest.count('carried')} of {len(nearest)} "
-        f"data sets.\nboth-priors is more certain than full memory on {len(certain)}, and earns "
-        f"more than perfect-prior on {signs.count(1)}, less on {signs.count(-1)}.",
+        wrapped(f"carried is nearest to full memory's s on {nearest.count('carried')} of "
+                f"{len(nearest)} data sets. both-priors is more certain than full memory on "
+                f"{len(certain)}, and earns more than perfect-prior on {signs.count(1)}, less on "
+                f"{signs.count(-1)}."),
         text_table(["s relative to full memory", *names], rows)
         + "\nOn tuples that left the buffer, geometric mean over phases and arms: below 1, more "
         "certain than full\nmemory. In brackets the factor by which s is off, whatever the side.",
-        won_back_text(rewards, names),
         difference_table("reward − perfect-prior's", found, {d: title(d) for d in rewards},
-                         {name: name for name in names}) + "\n" + FAMILY.format(len(found)),
-        rewards_table(results), *filter(None, [solver_text(results)]), explored_table(results)])
+                         {name: name for name in names}), played_text(results)])
 
 
 def by_set(results, value):
@@ -73,23 +69,6 @@ def by_set(results, value):
     measured = [result for result in results if result[value] is not None]
     return {d: {name: float(np.exp(x.mean() / 2)) for name, x in own.items()}
             for d, own in grouped(measured, "dataset", "algorithm", value=value).items()}
-
-
-def won_back_text(rewards, names):
-    """The share of what the posterior forgets that a prior wins back."""
-    names = [name for name in names if name != "no-prior"]
-    rows = []
-    for d, own in rewards.items():
-        lost = own["perfect-prior"] - own["no-prior"]
-        mean, error = mean_and_error(lost)
-        row = [title(d), with_error(mean, error)]
-        for name in names:
-            share = ratio_of_means(own[name] - own["no-prior"], lost) if name in own else ()
-            row.append(with_error(*(100 * x for x in share)) if share else "")
-        rows.append(row if mean > 2 * error else [*row[:2], *("unclear" for _ in names)])
-    return text_table(["won back, %", "perfect-prior − no-prior", *names], rows) + (
-        "\nThe share of what the posterior forgets that a prior wins back; unclear where that is "
-        "not more than two\nstandard errors.")
 
 
 def plot(results):

@@ -3,7 +3,6 @@
 Full memory with the paper's network and with 54-500-800-7 (on Adult the same hidden sizes); and the
 test accuracy that a linear model and both networks reach when trained on all data.
 """
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -13,9 +12,9 @@ from torch import nn
 import datasets
 from lab import report as lab
 from lab.recipes import RECIPES
-from lab.report import mean_sd, plus_minus, text_table, title
+from lab.report import mean_sd, text_table, title
 from lab.results import execute, make_runs
-from lab.statistics import difference, grouped, judged
+from lab.statistics import differences, grouped, judged
 from studies.depth_agents import WIDTHS, DeepMLP
 
 NETWORKS = {"50": None, "500-800": DeepMLP}           # hidden layers: network
@@ -84,19 +83,15 @@ def report(measured):
     """Rewards and accuracies of both networks, and the paper's claim."""
     results, accuracy = measured["runs"], measured["accuracy"]
     rewards = grouped(results, "dataset", "variant")
-    shallow, deep = NETWORKS
-    found = judged({d: difference(x[deep], x[shallow]) for d, x in rewards.items()})
-    rows = [[title(d), *(mean_sd(x[name]) for name in NETWORKS),
-             plus_minus(found[d].mean, found[d].error)] for d, x in rewards.items()]
-    header = ["full memory, hidden layers", *NETWORKS, f"{deep} − {shallow}"]
-    sentences = [f"{title(d)}: {WORDS[one.sign]}." for d, one in found.items()]
-    parts = [lab.wrapped("The paper: a deeper network does not earn more.", *sentences),
-             text_table(header, rows) + (
-        f"\nmean ± standard deviation of {lab.runs_of(results)}, paired, ± standard error; at 5 % "
-        f"after Holm's correction for {len(found)}")]
-    if any(accuracy.values()):
-        parts.append(accuracy_table(accuracy))
-    return "\n\n".join(filter(None, [*parts, lab.machines_text(results)]))
+    pair = "500-800", "50"
+    found = judged(differences(rewards, [pair]))
+    verdicts = [f"{title(d)}: {WORDS[one.sign]}." for (_, d), one in found.items()]
+    above = [[name, *(mean_sd(x[name]) for x in rewards.values())] for name in NETWORKS]
+    return "\n\n".join(filter(None, [
+        lab.wrapped("The paper: a deeper network does not earn more.", *verdicts),
+        lab.difference_table("full memory's reward, by hidden layers", found,
+                             {pair: lab.minus(pair)}, {d: title(d) for d in rewards}, above=above),
+        accuracy_table(accuracy) if any(accuracy.values()) else "", lab.played_text(results)]))
 
 
 def accuracy_table(accuracy):
@@ -109,8 +104,3 @@ def accuracy_table(accuracy):
             rows.append(["  quoted by the paper", *(quoted.get(name, "") for name in found)])
     return text_table(["test accuracy, %", *HIDDEN], rows) + (
         f"\ntrained on {TRAINED_ON:.0%} of all rows with every label, {BATCHES} batches of {BATCH}")
-
-
-def files(measured):
-    """The accuracies, which are in no file of runs."""
-    return {"depth.json": json.dumps(measured["accuracy"]) + "\n"}

@@ -1,6 +1,8 @@
 """Everybody at the same settings: L = 100, P = 200, 3 initial pulls, pooled noise, and 100 tuples
 per arm where memory is limited. With --drift, rows are in the order of their first principal
 component: the buffer is then not like what was forgotten."""
+from collections import Counter
+
 import numpy as np
 
 from lab import report as lab
@@ -41,38 +43,42 @@ def measure(options):
 
 # Report -------------------------------------------------------------------------------------------
 
-def pairs(results):
-    """Who is compared with whom; your own with the paper's prior and with full memory."""
-    return PAIRS + [(name, other) for name in lab.own_names(results)
-                    for other in ("both-priors", FULL)]
-
-
 def report(results):
     """Who earns more than whom, two kinds of forgetting, and the worst runs."""
     rewards = grouped(results, "dataset", "algorithm")
-    found = judged(differences(rewards, pairs(results)))
+    found = judged(differences(rewards, PAIRS + lab.own_pairs(results)))
     rows = {pair: minus(pair) for pair, _ in found}
-    parts = [answer(found, rows, list(rewards), results[0]["drift"]),
-             lab.rewards_table(results), lab.scores_table(results)]
+    parts = [answer(found, rows, results[0]["drift"]), lab.rewards_table(results),
+             scores_table(results)]
     if found:
         sets = {d: title(d) for d in rewards}
-        parts.append(lab.difference_table("reward gained", found, rows, sets) + "\n"
-                     + lab.FAMILY.format(len(found)) + "\n"
-                     + "\n".join(lab.wrapped(f"{minus(row)}: {lab.counted(found, row, sets)}")
-                                 for row in rows))
-    parts += [kinds_table(rewards), lab.worst_table(results) + locked_text(results),
-              lab.explored_table(results), lab.solver_text(results), lab.hours_text(results),
-              lab.machines_text(results)]
+        parts += [lab.difference_table("reward gained", found, rows, sets),
+                  "\n".join(lab.wrapped(f"{text}: {lab.counted(found, pair)}")
+                            for pair, text in rows.items())]
+    parts += [kinds_table(rewards), lab.worst_table(results),
+              locked_text(results) if "mushroom" in rewards else "", lab.played_text(results)]
     return "\n\n".join(filter(None, parts))
 
 
-def answer(found, rows, sets, drift):
+def answer(found, rows, drift):
     """What is certain of our prior, in words."""
-    compared = [pair for pair in FOREST if pair in rows]
-    counts = [f"against {other} {lab.counted(found, (name, other), sets)}"
-              for name, other in compared]
+    counts = [f"against {pair[1]} {lab.counted(found, pair)}" for pair in FOREST if pair in rows]
     where = "At equal settings" + (", with contexts that drift" if drift else "")
     return lab.wrapped(f"{where}, carried earns {'; '.join(counts)}.") if counts else ""
+
+
+def scores_table(results):
+    """Over all data sets: the mean of normalized scores, of those who played them all."""
+    scored = [result | {"score": (result["reward"] - result["uniform"])
+                        / (result["optimal"] - result["uniform"])} for result in results]
+    n, rows = len(grouped(results, "dataset")), []
+    for name, by_set in grouped(scored, "algorithm", "dataset", value="score").items():
+        mean, error = np.transpose([mean_and_error(x) for x in by_set.values()])
+        if len(by_set) == n:
+            rows.append([name, with_error(mean.mean(), np.linalg.norm(error) / n, 3)])
+    return text_table(["over all data sets", "score"], rows) + (
+        "\nscore: (reward − any arm at random) / (optimal − any arm at random), the mean over data "
+        "sets of means over runs;\n± standard error over runs")
 
 
 def two_kinds(by_name):
@@ -114,50 +120,28 @@ def kinds_table(rewards):
 
 def locked_text(results):
     """Runs on Mushroom that stopped eating early: they earn little."""
-    poor = {}
-    for result in results:
-        if result["dataset"] == "mushroom":
-            low = result["reward"] < LOCKED * result["optimal"]
-            poor.setdefault(result["algorithm"], []).append(low)
-    if not poor:
-        return ""
-    counts = [f"{name} {sum(low)}" for name, low in poor.items() if sum(low)]
-    return (f"\nMushroom, runs that earn less than {LOCKED:.0%} of the optimum (all that stop "
-            f"eating in the first quarter do): {', '.join(counts) or 'none'}")
+    poor = Counter(result["algorithm"] for result in results if result["dataset"] == "mushroom"
+                   and result["reward"] < LOCKED * result["optimal"])
+    counts = ", ".join(f"{name} {runs}" for name, runs in poor.items())
+    return (f"Mushroom, runs that earn less than {LOCKED:.0%} of the optimum (all that stop eating "
+            f"in the first quarter do): {counts or 'none'}")
 
 
 # Pictures -----------------------------------------------------------------------------------------
 
 def plot(results):
     """Paired differences, and two kinds of forgetting."""
-    rewards = grouped(results, "dataset", "algorithm")
-    shown = FOREST + [(name, FULL) for name in lab.own_names(results)]
-    found = differences({d: by_name for d, by_name in rewards.items() if FULL in by_name}, shown)
+    rewards = {d: by_name for d, by_name in grouped(results, "dataset", "algorithm").items()
+               if FULL in by_name}
+    own = [pair for pair in lab.own_pairs(results) if FULL in pair]
+    found = differences(rewards, FOREST + own)
     drift = ", contexts drift" if results[0]["drift"] else ""
     figures = {}
     if found:
-        runs = max(map(len, found.values()))
-        figures[""] = forest(found, rewards, f"{runs} runs{drift}")
+        figures[""] = lab.forest(found, rewards, FULL, f"At equal settings{drift}")
     if complete(rewards):
         figures["kinds"] = kinds(complete(rewards), drift)
     return figures
-
-
-def forest(found, rewards, what):
-    """A panel per pair: paired differences in percent of full memory's reward."""
-    panels = list(dict.fromkeys(pair for pair, _ in found))
-    figure, axes = lab.pyplot().subplots(
-        1, len(panels), figsize=(1.6 + 1.8 * len(panels), 1.4 + 0.3 * len(rewards)), sharey=True,
-        squeeze=False)
-    for axis, pair in zip(axes[0], panels, strict=True):
-        percent = {d: 100 * x / rewards[d][FULL].mean() for (p, d), x in found.items() if p == pair}
-        lab.forest(axis, percent, pair[0])
-        axis.set_title(f"{pair[0]} −\n{pair[1]}", fontsize=9)
-        axis.grid(axis="y", alpha=0.3)
-    figure.supxlabel("difference in reward, % of full memory's; each panel has its own scale",
-                     fontsize=9)
-    figure.suptitle(f"At equal settings: {what}, paired, ± 2 standard errors")
-    return figure
 
 
 def kinds(rewards, drift):

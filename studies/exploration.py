@@ -8,24 +8,22 @@ import numpy as np
 import nlts_beyond
 from lab.recipes import RECIPES, WHEEL, with_arguments, with_settings
 from lab.report import (
-    EXPLORATION,
-    FAMILY,
     counted,
     curve,
     difference_table,
+    explored_table,
     label,
+    played_text,
     pyplot,
     runs_of,
-    sentences,
-    text_table,
     title,
+    wrapped,
 )
 from lab.results import execute, make_runs
 from lab.statistics import difference, grouped, judged, mean_and_error
 
 PLAYED = "neural-linear", "both-priors", "carried", "no-prior"
 NOISES = "b⁰ = 6", "b⁰ = 0.6", "b⁰ = 0.06", "pooled"
-POOLED = "pooled − b⁰ = 6"
 
 
 def with_noise(recipe, noise):
@@ -50,44 +48,20 @@ def measure(options):
 def report(results):
     """What limited memory gains over full memory under each noise; what pooled noise gains."""
     rewards = grouped(results, "variant", "dataset", "algorithm")
-    gains = {((noise, name), d): difference(own[name], own["neural-linear"])
-             for noise, sets in rewards.items() for d, own in sets.items()
-             for name in PLAYED[1:]}
-    gains |= {((POOLED, name), d): difference(own[name], rewards["b⁰ = 6"][d][name])
-              for d, own in rewards["pooled"].items() for name in PLAYED}
-    found = judged(gains)
+    found = judged({(f"{noise}: {name} − full memory", d): difference(own[name], own[PLAYED[0]])
+                    for noise, sets in rewards.items() for d, own in sets.items()
+                    for name in PLAYED[1:]}
+                   | {(f"{name}: pooled − b⁰ = 6", d): difference(own[name],
+                                                                  rewards["b⁰ = 6"][d][name])
+                      for d, own in rewards["pooled"].items() for name in PLAYED})
+    words = [f"{noise}, {counted(found, f'{noise}: both-priors − full memory')}"
+             for noise in NOISES]
     sets = {d: title(d) for d in grouped(results, "dataset")}
-    words = [f"both-priors against full memory, {noise}: "
-             f"{counted(found, (noise, 'both-priors'), sets)}" for noise in ("b⁰ = 6", "pooled")]
-    tables = [gains_table(f"{noise}: reward − full memory's", found, noise, sets, PLAYED[1:])
-              for noise in NOISES]
-    tables.append(gains_table(f"reward: {POOLED}", found, POOLED, sets, PLAYED))
-    return "\n\n".join([sentences(words), counts_text(found, sets), *tables,
-                        FAMILY.format(len(found)), shares_text(results, sets)])
-
-
-def counts_text(found, sets):
-    """On how many data sets limited memory certainly earns more, and less, than full memory."""
-    rows = []
-    for noise in NOISES:
-        signs = [[found[(noise, name), d].sign for d in sets] for name in PLAYED[1:]]
-        rows.append([noise, *(f"{own.count(1)} more, {own.count(-1)} less" for own in signs)])
-    return text_table([f"of {len(sets)} data sets, against full memory", *PLAYED[1:]], rows)
-
-
-def gains_table(heading, found, kind, sets, names):
-    """Paired differences of one kind: a row per data set."""
-    cells = {(d, name): one for ((of, name), d), one in found.items() if of == kind}
-    return difference_table(heading, cells, sets, {name: name for name in names})
-
-
-def shares_text(results, sets):
-    """The share of exploration: a row per data set and noise."""
-    shares = grouped(results, "dataset", "variant", "algorithm", value="explored")
-    rows = [[f"{text}, {noise}", *(f"{100 * shares[d][noise][name].mean():.1f}"
-                                   for name in PLAYED)]
-            for d, text in sets.items() for noise in NOISES]
-    return text_table(["exploration, %", *PLAYED], rows) + f"\n{EXPLORATION}"
+    return "\n\n".join([
+        wrapped(f"both-priors earns, against full memory: {'; '.join(words)}."),
+        difference_table("reward gained", found, {row: row for row, _ in found}, sets),
+        explored_table([result | {"dataset": f"{result['dataset']}, {result['variant']}"}
+                        for result in results]), played_text(results)])
 
 
 def plot(results):
@@ -100,9 +74,9 @@ def plot(results):
         for k, name in enumerate(PLAYED[1:]):
             gains = [100 * difference(by_noise[noise][name], by_noise[noise]["neural-linear"])
                      / by_noise[noise]["neural-linear"].mean() for noise in NOISES]
-            value, error = np.transpose([mean_and_error(x) for x in gains])
+            mean, error = np.transpose([mean_and_error(x) for x in gains])
             x = np.arange(len(NOISES)) + 0.1 * (k - 1)
-            curve(axis, x, value, 2 * np.where(np.isfinite(error), error, 0), label(name), name)
+            curve(axis, x, mean, 2 * error, label(name), name)
         axis.axhline(0, color="black", linewidth=0.8)
         axis.set_title(title(d), fontsize=9)
         axis.set_xticks(range(len(NOISES)), ticks)

@@ -9,7 +9,7 @@ from lab.own import algorithms
 from lab.report import mean_sd, text_table, with_error
 from lab.results import execute, make_runs
 from lab.runs import Regret
-from lab.statistics import difference, grouped, mean_and_error, ratio_of_means
+from lab.statistics import grouped, mean_and_error, ratio_of_means
 
 L = nlts.Config.L
 AFTER = "after a retraining"
@@ -22,8 +22,7 @@ CLAIMS = [  # the better, the worse, when, slack
     *((name, other, "", 0) for name in PAPERS for other in ("mu-prior", "no-prior")),
     ("mu-prior", "no-prior", "", 0),
     *((name, other, AFTER, 0) for name in PAPERS for other in ("mu-prior", "no-prior")),
-]
-OURS = [
+    # ours
     ("both-priors", "neural-linear", EARLY, 0), ("carried", "no-prior", "", 0),
     ("carried", "both-priors", "", 0), ("carried", "neural-linear", "", SLACK),
 ]
@@ -69,8 +68,8 @@ def report(results):
         f"\nregret: mean ± standard deviation of {lab.runs_of(results)}; per step: in the {WIDTH} "
         f"steps before and after steps {2 * L}, {3 * L}, ...,\n"
         "all retrainings except the first; ratio after / before ± standard error"),
-        claims_text(regrets, lab.own_names(results)), lab.explored_table(results),
-        lab.solver_text(results), lab.machines_text(results)]
+        claims_text(regrets, lab.own_pairs(results)), lab.explored_table(results),
+        lab.solver_text(results), lab.played_text(results)]
     return "\n\n".join(filter(None, parts))
 
 
@@ -89,28 +88,12 @@ def change(regret):
     return f"from {before.mean():.3f} to {after.mean():.3f}"
 
 
-def claims_text(regrets, own):
-    """A row per claim: regret that the better one saves, and the verdict."""
-    claims = CLAIMS + OURS + [(name, other, "", 0) for name in own
-                              for other in ("both-priors", "neural-linear")]
-    kept = {"": lambda x: x.sum(1), AFTER: lambda x: WIDTH * around(x)[1],
-            EARLY: lambda x: x[:, L:2 * L].sum(1)}
-    gains, slacks = {}, {}
-    for better, worse, when, slack in claims:
-        if better in regrets and worse in regrets:
-            text, other = claim_text(better, worse, when, slack), kept[when](regrets[worse])
-            gains[text] = difference(other, kept[when](regrets[better]))
-            slacks[text] = slack * other.mean()
-    if not gains:
-        return ""
-    return lab.claims_table("claim: less regret", "regret saved", gains, slacks, 1)
-
-
-def claim_text(better, worse, when, slack):
-    """A claim in words."""
-    if slack:
-        return f"{better} as good as {worse} (within {slack:.0%} of its regret)"
-    return f"{better} less than {worse} {when}".strip()
+def claims_text(regrets, own_pairs):
+    """The paper's claims and ours: all regret, that after retrainings, and that after the first."""
+    kinds = {"": lambda x: x.sum(1), AFTER: lambda x: WIDTH * around(x)[1],
+             EARLY: lambda x: x[:, L:2 * L].sum(1)}
+    kept = {when: {name: of(x) for name, x in regrets.items()} for when, of in kinds.items()}
+    return lab.claims_table(CLAIMS + [(*pair, "", 0) for pair in own_pairs], kept, 1)
 
 
 # Pictures -----------------------------------------------------------------------------------------
@@ -140,10 +123,9 @@ def panels(regrets, runs):
     x = WINDOW * (np.arange(steps // WINDOW) + 0.5)
     for panel, (name, regret) in zip(axes[:, 0], regrets.items(), strict=True):
         mean, error = averaged(regret)
-        if len(regret) > 1:
-            panel.fill_between(x, mean - error, mean + error, color=lab.style(name)["color"],
-                               alpha=0.3, linewidth=0)
-        panel.plot(x, mean, color=lab.style(name)["color"], linewidth=1.2)
+        color = lab.style(name)["color"]
+        panel.fill_between(x, mean - error, mean + error, color=color, alpha=0.3, linewidth=0)
+        panel.plot(x, mean, color=color, linewidth=1.2)
         panel.vlines(range(L, steps, L), 0, 0.3, color="0.8", linewidth=0.7, zorder=0)
         panel.set_title(lab.label(name), loc="right", y=0.78, fontsize=9)
         panel.set(xticks=range(0, steps + 1, L), xlim=(0, steps), ylim=(0, 0.3))
@@ -169,11 +151,9 @@ def hero(regrets):
     ends = {}
     for name in hero_names(regrets):
         mean, error = averaged(aligned(regrets[name], BEFORE, BEHIND))
-        error = np.where(np.isfinite(error), error, 0)
-        look = lab.style(name)
+        look = {key: lab.style(name)[key] for key in ("color", "linestyle")}
         for side in (x < 0, x > 0):
-            axis.plot(x[side], mean[side], color=look["color"], linestyle=look["linestyle"],
-                      linewidth=2.2)
+            axis.plot(x[side], mean[side], linewidth=2.2, **look)
             axis.fill_between(x[side], (mean - error)[side], (mean + error)[side], alpha=0.2,
                               color=look["color"], linewidth=0)
         ends[name] = mean[-1]

@@ -9,22 +9,21 @@ with an output per arm; it learns every 100 steps, and not 1,000 steps after eac
 """
 from lab.recipes import EQUAL, RECIPES, at_equal_settings
 from lab.report import (
-    FAMILY,
+    by_set,
     counted,
     difference_table,
     forest,
-    power,
+    minus,
+    played_text,
     power_text,
-    pyplot,
     rewards_table,
-    sentences,
-    text_table,
     title,
     worst_table,
+    wrapped,
 )
 from lab.results import execute, make_runs
 from lab.runs import Recipe
-from lab.statistics import difference, grouped, judged
+from lab.statistics import differences, grouped, judged
 from studies.peers_agents import LiM2, NeuralTS, wide_network
 from studies.released_agents import Biased
 
@@ -47,57 +46,31 @@ def measure(options):
         for run in make_runs(options, d, name, recipe, MOST.get(name))])
 
 
+def gains(results):
+    """Rewards, and what carried gains over each peer."""
+    rewards = grouped(results, "dataset", "algorithm")
+    peers = [name for name in grouped(results, "algorithm") if name != "carried"]
+    return rewards, differences(rewards, [("carried", name) for name in peers])
+
+
 def report(results):
     """What carried gains over each peer, and what would be found; rewards and seconds."""
-    rewards = grouped(results, "dataset", "algorithm")
-    found = judged({(name, d): difference(own["carried"], own[name])
-                    for d, own in rewards.items() for name in own if name != "carried"})
-    peers = {name: f"− {name}" for name, _ in found}
-    sets = {d: title(d) for d in rewards}
-    by_set = {(d, name): one for (name, d), one in found.items()}
+    rewards, gained = gains(results)
+    found = judged(gained)
+    pairs = {pair: minus(pair) for pair, _ in found}
+    counts = [f"carried against {name}: {counted(found, ('carried', name))}." for _, name in pairs]
     return "\n\n".join([
-        sentences([*(f"carried against {name}: {counted(found, name, sets)}" for name in peers),
-                   f"All but LiM2, which learns at every step, have L = {EQUAL['L']} and "
-                   f"P = {EQUAL['P']}; all have {EQUAL['initial_pulls']} initial pulls. "
-                   "LiM2 and NeuralTS have a noise of their own, the others pooled noise."]),
-        difference_table("reward: carried", by_set, sets, peers)
-        + "\n" + FAMILY.format(len(found)),
-        found_text(by_set, sets, peers),
-        rewards_table(results), worst_table(results), seconds_text(results)])
-
-
-def found_text(found, sets, peers):
-    """The difference that would be found, in rewards."""
-    in_sd = power(found)
-    rows = [[text, *(f"{in_sd[one.runs] * one.error * one.runs ** 0.5:.0f}"
-                     if (one := found.get((d, name))) and one.runs > 1 else "" for name in peers)]
-            for d, text in sets.items()]
-    table = text_table(["difference that would be found", *peers.values()], rows)
-    return f"{table}\n{power_text(found)}"
-
-
-def seconds_text(results):
-    """CPU seconds per run."""
-    names = list(grouped(results, "algorithm"))
-    rows = [[title(d), *(f"{own[name].mean():.1f}" if name in own else "" for name in names)]
-            for d, own in grouped(results, "dataset", "algorithm", value="seconds").items()]
-    return text_table(["CPU seconds per run", *names], rows)
+        wrapped(*counts, f"All but LiM2, which learns at every step, have L = {EQUAL['L']} and "
+                f"P = {EQUAL['P']}; all have {EQUAL['initial_pulls']} initial pulls. LiM2 and "
+                "NeuralTS have a noise of their own, the others pooled noise."),
+        difference_table("reward gained", found, pairs, {d: title(d) for d in rewards})
+        + "\n" + power_text(found),
+        rewards_table(results), worst_table(results),
+        by_set("CPU seconds per run", results, lambda x: f"{x.mean():.1f}", "seconds"),
+        played_text(results)])
 
 
 def plot(results):
-    """What carried gains over each peer, in percent of its own reward: a panel per peer."""
-    rewards = grouped(results, "dataset", "algorithm")
-    names = [name for name in grouped(results, "algorithm") if name != "carried"]
-    columns = min(3, len(names))
-    figure, axes = pyplot().subplots(-(-len(names) // columns), columns, sharey=True, squeeze=False,
-                                     figsize=(8.6, 3.2 * -(-len(names) // columns)))
-    for axis, name in zip(axes.flat, names, strict=False):
-        gains = {d: 100 * difference(own["carried"], own[name]) / own["carried"].mean()
-                 for d, own in rewards.items() if name in own}
-        forest(axis, gains, "carried")
-        runs = max(map(len, gains.values()))
-        axis.set(title=f"carried − {name}", xlabel=f"% of carried's reward, {runs} runs")
-    for axis in axes.flat[len(names):]:
-        axis.remove()
-    figure.suptitle("Paired differences ± 2 standard errors: on the right of 0, carried earns more")
-    return {"": figure}
+    """What carried gains over each peer: on the right of 0, it earns more."""
+    rewards, gained = gains(results)
+    return {"": forest(gained, rewards, "carried", "What carried gains over other methods")}

@@ -11,7 +11,17 @@ from dataclasses import replace
 import nlts
 from lab import paper
 from lab.recipes import RECIPES
-from lab.report import NEAR, mean_sd, near_paper, pyplot, runs_of, text_table, title
+from lab.report import (
+    distances,
+    mean_sd,
+    near_paper,
+    played_text,
+    pyplot,
+    runs_of,
+    text_table,
+    title,
+    wrapped,
+)
 from lab.results import execute, make_runs
 from lab.runs import Recipe
 from lab.statistics import grouped
@@ -59,36 +69,33 @@ def measure(options):
 
 
 def cells_of(results):
-    """{reading: {(data set, algorithm): rewards}} of the paper's cells. Linear has no constant to
-    gain, and is the same with it."""
+    """{reading: {(data set, algorithm): rewards}} of the paper's cells."""
     cells = {reading: {} for reading in READINGS}
     for d, own in grouped(results, "dataset", "algorithm", "variant").items():
         for name, by_reading in own.items():
             for reading, rewards in by_reading.items():
                 cells[reading][d, name] = rewards
-            if name == "linear" and "as released" in by_reading:
+            if name == "linear":                      # it has no constant to gain
                 cells["with constant"][d, name] = by_reading["as released"]
     return cells
-
 
 
 def report(results):
     """How near each reading is to the paper; the readings beside the paper's numbers."""
     cells = cells_of(results)
-    solved = cells[SOLVED]
-    near = {reading: near_paper(own) for reading, own in cells.items() if reading != SOLVED}
-    words = ", ".join(f"{reading} {counts[1]}" for reading, counts in near.items())
+    near = {reading: near_paper(distances(own)) for reading, own in cells.items()}
+    words = ", ".join(f"{reading} {counts['comparable']['within 3 %']}"
+                      for reading, counts in near.items() if reading != SOLVED)
+    rows = [[reading, *(text for kinds in counts.values() for text in kinds.values())]
+            for reading, counts in near.items()]
     header = ["cells near the paper's", "comparable data sets: |z| < 2", "within 3 %",
               "all: |z| < 2", "within 3 %"]
-    parts = [f"Cells within 3 % of the paper's on the comparable data sets:\n{words}.",
-             text_table(header, [[reading, *counts] for reading, counts in near.items()])
-             + f"\n{NEAR}"]
-    if solved:
-        rows = [[reading, *near_paper({cell: own[cell] for cell in solved if cell in own})[2:]]
-                for reading, own in cells.items()]
-        sets = ", ".join(title(d) for d, _ in solved)
-        parts.append(text_table([f"both-priors on {sets}", "|z| < 2", "within 3 %"], rows))
-    return "\n\n".join([*parts, rewards_text(results, cells)])
+    sets = ", ".join(title(d) for d, _ in cells[SOLVED])
+    return "\n\n".join([
+        wrapped(f"Cells within 3 % of the paper's on the comparable data sets: {words}."),
+        text_table(header, rows) + "\n" + wrapped(
+            f"|z| < 2: with the standard errors of both means. {SOLVED}: both-priors on {sets}."),
+        rewards_text(results, cells), played_text(results)])
 
 
 def rewards_text(results, cells):

@@ -6,11 +6,10 @@ from lab import report as lab
 from lab.own import algorithms
 from lab.report import markdown_table, mean_sd, minus, text_table, title
 from lab.results import execute, make_runs
-from lab.statistics import differences, grouped, judged, z_score
+from lab.statistics import differences, grouped, judged
 
 MOST = {"printed": 20}                                # runs; a solver of Eq. 6 takes its time
 PAPERS = "printed", "both-priors"                     # its method, as two readings of Eq. 6
-NEAR = 0.03                                           # of the paper's mean
 METHOD = "both priors"                                # in a claim: each of PAPERS
 CLAIMS = [  # the better, the worse, section of the paper, data sets that it is said of
     (METHOD, "no-prior", "4.2", tuple(paper.TABLE)),
@@ -39,9 +38,7 @@ def pairs(results):
     found = [(name, worse) for better, worse, *_ in CLAIMS
              for name in (PAPERS if better == METHOD else (better,))]
     found.remove(("linear", "neural-linear"))         # the other one's negative
-    own = [(name, other) for name in lab.own_names(results)
-           for other in ("both-priors", "neural-linear")]
-    return [*found, ("printed", "both-priors"), *own]
+    return [*found, ("printed", "both-priors"), *lab.own_pairs(results)]
 
 
 def judge(results):
@@ -64,99 +61,80 @@ def papers_sign(better, worse, d):
     return int(np.sign(paper.number(d, better)[0] - paper.number(d, worse)[0]))
 
 
-def distance(rewards, d, name):
-    """How far our mean is from the paper's: as a share of it, and in standard errors of both."""
-    theirs, sd = paper.number(d, name)
-    return np.mean(rewards) / theirs - 1, z_score(rewards, theirs, sd, paper.RUNS)
-
-
-def agreement(results):
-    """{algorithm: {data set: (share, z)}} for cells of the paper."""
-    found = {}
-    for d, by_name in grouped(results, "dataset", "algorithm").items():
-        for name, rewards in by_name.items():
-            if paper.number(d, name):
-                found.setdefault(name, {})[d] = distance(rewards, d, name)
-    return found
+def distances(results):
+    """{algorithm: {(data set, algorithm): (share, z)}}: how far we are from the paper's means."""
+    by_name = grouped(results, "algorithm", "dataset")
+    found = {name: lab.distances({(d, name): x for d, x in by_set.items()})
+             for name, by_set in by_name.items()}
+    return {name: cells for name, cells in found.items() if cells}
 
 
 # Report -------------------------------------------------------------------------------------------
 
 def report(results):
     """Rewards beside the paper's numbers, and its claims."""
-    found, near = judge(results), agreement(results)
-    parts = [answer(near), lab.rewards_table(results, printed=True)]
-    if near:
-        parts += [agreement_table(near), claims_table(found)]
+    found, far = judge(results), distances(results)
+    sets = {d: title(d) for d in grouped(results, "dataset")}
+    parts = [answer(far), rewards_table(results, far)]
+    if far:
+        rows = claim_rows(found, list(sets), "{} ({})".format)
+        parts.append(text_table(["claim", "paper", *(title(d)[:6] for d in sets)], rows)
+                     + "\n+ more, − less, 0 unclear; in brackets: in the paper, by its means alone")
     if found:
-        sets = {d: title(d) for d in grouped(results, "dataset")}
         rows = {pair: minus(pair) for pair, _ in found}
-        parts.append(lab.difference_table("reward gained", found, rows, sets) + "\n"
-                     + lab.FAMILY.format(len(found)))
-    parts += [lab.explored_table(results), lab.solver_text(results), lab.hours_text(results),
-              lab.machines_text(results)]
+        parts.append(lab.difference_table("reward gained", found, rows, sets))
+    parts += [lab.explored_table(results), lab.solver_text(results), lab.played_text(results)]
     return "\n\n".join(filter(None, parts))
 
 
-KINDS = {"|z| < 2": lambda share, z: abs(z) < 2,
-         f"within {100 * NEAR:.0f} %": lambda share, z: abs(share) <= NEAR}
-
-
-def answer(near):
+def answer(far):
     """How many of the paper's numbers of its method are found again."""
     sentences = []
     for name in PAPERS:
-        if name in near:
-            comparable = [cell for d, cell in near[name].items() if d not in paper.NOT_COMPARABLE]
-            counts = [f"{kind} on {sum(ok(*cell) for cell in comparable)} of {len(comparable)} "
-                      f"comparable data sets ({sum(ok(*cell) for cell in near[name].values())} of "
-                      f"all {len(near[name])})" for kind, ok in KINDS.items()]
+        if name in far:
+            near = lab.near_paper(far[name])
+            counts = [f"{kind} on {near['comparable'][kind]} comparable data sets "
+                      f"({near['all'][kind]} of all)" for kind in lab.NEAR]
             sentences.append(f"{lab.label(name)}: {', '.join(counts)}.")
     return lab.wrapped("The paper's numbers of its method.", *sentences) if sentences else ""
 
 
-def agreement_table(near):
-    """Our means minus the paper's: in percent, and in standard errors of both."""
-    sets = list(next(iter(near.values())))
+def rewards_table(results, far):
+    """Rewards, the paper's, and how far ours are from them."""
+    names = list(grouped(results, "algorithm"))
     rows = []
-    for d in sets:
-        found = [near[name].get(d) for name in near]
-        cells = [f"{100 * cell[0]:+.1f} ({cell[1]:+.1f})" if cell else "" for cell in found]
-        rows.append([title(d) + (" °" if d in paper.NOT_COMPARABLE else ""), *cells])
-    for what, left_out in (("comparable", paper.NOT_COMPARABLE), ("all", ())):
-        for kind, ok in KINDS.items():
-            columns = [[cell for d, cell in near[name].items() if d not in left_out]
-                       for name in near]
-            rows.append([f"{kind}, {what}", *(f"{sum(ok(*cell) for cell in cells)} of {len(cells)}"
-                                              for cells in columns)])
-    notes = [f"{title(d)}: {why}" for d, why in paper.NOT_COMPARABLE.items() if d in sets]
-    return text_table(["% above the paper (z)", *near], rows) + (
-        "\nz: the difference over the standard error of both (the paper's: sd / √50)"
-        + ("\n" + lab.wrapped("° not comparable.", "; ".join(notes)) if notes else ""))
+    for d, by_name in grouped(results, "dataset", "algorithm").items():
+        rows.append([title(d) + (" °" if d in paper.NOT_COMPARABLE else ""),
+                     *(mean_sd(by_name[name]) if name in by_name else "" for name in names)])
+        known = [far.get(name, {}).get((d, name)) for name in names]
+        if any(known):
+            rows.append(["  in the paper", *(paper.cell(paper.number(d, name)) if cell else ""
+                                             for name, cell in zip(names, known, strict=True))])
+            rows.append(["  % above it (z)", *(f"{100 * cell[0]:+.1f} ({cell[1]:+.1f})"
+                                               if cell else "" for cell in known)])
+    notes = f"mean ± standard deviation of {lab.runs_of(results)}"
+    if far:
+        near = [lab.near_paper(far[name]) if name in far else None for name in names]
+        rows += [[f"{kind}, {where}", *(counts[where][kind] if counts else "" for counts in near)]
+                 for where in ("comparable", "all") for kind in lab.NEAR]
+        why = "; ".join(f"{title(d)}: {why}" for d, why in paper.NOT_COMPARABLE.items())
+        notes += ("; z: the difference over the standard error of both\n"
+                  + lab.wrapped(f"° not comparable. {why}."))
+    return text_table(["reward", *names], rows) + "\n" + notes
 
 
-def claim_rows(found):
-    """Claims that were played, with the algorithm: those about the paper's method once per reading
-    of Eq. 6."""
-    return [(better, worse, where, said, name) for better, worse, where, said in CLAIMS
-            for name in (PAPERS if better == METHOD else (better,))
-            if any(sign(found, name, worse, d) is not None for d in said)]
-
-
-def claims_table(found):
-    """The paper's claims: the signs of its differences, and what is certain here."""
-    sets = [d for d in paper.TABLE if any(key[1] == d for key in found)]
-    rows, last = [], None
-    for better, worse, where, said, name in claim_rows(found):
-        if (better, worse) != last:
-            rows.append([f"{better} > {worse} (Sec. {where})", *[""] * len(sets)])
-            rows.append(["  in the paper", *(SIGNS[papers_sign(better, worse, d)]
-                                             if d in said else "" for d in sets)])
-        last = better, worse
-        signs = [sign(found, name, worse, d) if d in said else None for d in sets]
-        rows.append([f"  {name}", *("" if s is None else SIGNS[s] for s in signs)])
-    return text_table(["the paper's claims", *(title(d)[:5] for d in sets)], rows) + (
-        "\n+ more, − less, 0 unclear; in the paper: by its means alone")
+def claim_rows(found, sets, cell, text=str):
+    """A row per claim, those about the paper's method once per reading of Eq. 6; of each data set
+    that it is said of, cell(sign here, sign in the paper)."""
+    rows = []
+    for better, worse, where, said in CLAIMS:
+        for name in PAPERS if better == METHOD else (better,):
+            signs = {d: sign(found, name, worse, d) for d in sets if d in said}
+            cells = ["" if signs.get(d) is None else
+                     cell(SIGNS[signs[d]], SIGNS[papers_sign(better, worse, d)]) for d in sets]
+            if any(cells):
+                rows.append([f"{text(name)} > {text(worse)}", f"Sec. {where}", *cells])
+    return rows
 
 
 # Files --------------------------------------------------------------------------------------------
@@ -172,26 +150,16 @@ def files(results):
 
 def claims_grid(found, sets):
     """Rows are claims, columns data sets."""
-    rows, held, against, total = [], 0, 0, 0
-    for better, worse, where, said, name in claim_rows(found):
-        cells = []
-        for d in sets:
-            s = sign(found, name, worse, d) if d in said else None
-            if s is None:
-                cells.append("")
-                continue
-            theirs = papers_sign(better, worse, d) > 0
-            cells.append(f"**{SIGNS[s]}**" if theirs else SIGNS[s])
-            total += theirs
-            held += theirs and s > 0
-            against += theirs and s < 0
-        rows.append([f"{lab.label(name)} > {lab.label(worse)}", f"Sec. {where}", *cells])
-    header = ["claim", "paper", *map(title, sets)]
-    return markdown_table(header, rows) + (
+    def cell(here, in_the_paper):
+        return f"**{here}**" if in_the_paper == SIGNS[1] else here
+
+    rows = claim_rows(found, sets, cell, lab.label)
+    bold = [text for row in rows for text in row[2:] if text.startswith("**")]
+    return markdown_table(["claim", "paper", *map(title, sets)], rows) + (
         "\n\n+ earns more here, − less, 0 unclear (paired by run, at 5 % after Holm's correction "
         f"for {len(found)} differences); bold: the paper's means have the claim there; empty: the "
-        f"paper does not make it there. Of {total} bold cells, {held} hold here, and in {against} "
-        "the opposite does.\n")
+        f"paper does not make it there. Of {len(bold)} bold cells, {bold.count('**+**')} hold "
+        f"here, and in {bold.count('**−**')} the opposite does.\n")
 
 
 SMALL = [  # header, algorithm, whether the number is the paper's

@@ -19,12 +19,11 @@ from studies.ablation_agents import counted_twice
 PAPERS = "linear", "neural-linear", "both-priors", "printed", "carried"
 PRINTED_RUNS = 10
 SHOWN = "wheel-0.5"                                   # whose first run is drawn
-TWICE = with_arguments(RECIPES["both-priors"],
-                       prior=partial(counted_twice, prior=nlts.likelihood_matching))
 VARIANTS = {  # other readings of the paper's method
     "b⁰ = 0.6": with_settings(RECIPES["both-priors"], b0=0.6),
     "b⁰ = 0.06": with_settings(RECIPES["both-priors"], b0=0.06),
-    "buffer counted twice": TWICE,
+    "buffer counted twice": with_arguments(
+        RECIPES["both-priors"], prior=partial(counted_twice, prior=nlts.likelihood_matching)),
 }
 EQUAL = "equal settings"
 SAFE = 0.2                                            # what the safe arm pays per step
@@ -52,54 +51,32 @@ def measure(options):
 
 # Report -------------------------------------------------------------------------------------------
 
-def readings(results):
-    """{data set: {(algorithm, variant): rewards}}."""
-    found = grouped(results, "dataset", "algorithm", "variant")
-    return {d: {(name, variant): x for name, variants in by_name.items()
-                for variant, x in variants.items()} for d, by_name in found.items()}
-
-
-def text_of(reading):
-    """'both-priors, b⁰ = 0.6'."""
-    return ", ".join(filter(None, reading))
-
-
-def pairs(rewards, own):
-    """Each reading with linear at the same settings; your own also with the paper's prior and with
-    full memory."""
-    played = dict.fromkeys(reading for by_reading in rewards.values() for reading in by_reading)
-    found = [(reading, ("linear", EQUAL if reading[1] == EQUAL else "")) for reading in played
-             if reading[0] != "linear"]
-    return found + [((name, ""), (other, "")) for name in own
-                    for other in ("both-priors", "neural-linear")]
-
-
 def report(results):
     """Rewards beside the paper's, and its claim that limited memory earns more than linear."""
-    rewards = readings(results)
-    found = judged(differences(rewards, pairs(rewards, lab.own_names(results))))
-    sets = {d: title(d) for d in rewards}
-    rows = {pair: minus(map(text_of, pair)) for pair, _ in found}
-    counts = [f"{text_of(pair[0])} {lab.counted(found, pair, sets)}" for pair in rows
-              if pair[1][0] == "linear"]
-    return "\n\n".join(filter(None, [
+    own = lab.own_pairs(results)
+    results = lab.named(results)
+    rewards = grouped(results, "dataset", "algorithm")
+    pairs = [(name, f"linear, {EQUAL}" if name.endswith(EQUAL) else "linear")
+             for name in grouped(results, "algorithm") if not name.startswith("linear")]
+    found = judged(differences(rewards, pairs + own))
+    counts = [f"{name} {lab.counted(found, (name, other))}" for name, other in pairs]
+    return "\n\n".join([
         lab.wrapped("The paper's claim is that limited memory earns more than linear at each δ.",
                     f"Here, certainly: {'; '.join(counts)}."),
         rewards_table(results, rewards),
-        lab.difference_table("reward gained", found, rows, sets, 1) + "\n"
-        + lab.FAMILY.format(len(found)) + "\nOther b⁰, and the buffer counted twice, change "
-        "both-priors only: linear keeps the paper's settings.\nAt equal settings linear has them, "
-        "too.", lab.solver_text(results), lab.machines_text(results)]))
+        lab.difference_table("reward gained", found, {pair: minus(pair) for pair, _ in found},
+                             {d: title(d) for d in rewards}, 1)
+        + "\nOther b⁰, and the buffer counted twice, change both-priors only: linear keeps the "
+        "paper's settings.\nAt equal settings linear has them, too.", lab.played_text(results)])
 
 
 def rewards_table(results, rewards):
     """A row per reading, a column per radius; below linear and the paper's method its numbers."""
     rows = []
-    for reading in dict.fromkeys(reading for x in rewards.values() for reading in x):
-        rows.append([text_of(reading), *(mean_sd(x[reading], 1) if reading in x else ""
-                                         for x in rewards.values())])
-        theirs = [paper.cell(paper.number(d, reading[0])) for d in rewards]
-        if any(theirs) and not reading[1]:
+    for name in grouped(results, "algorithm"):
+        rows.append([name, *(mean_sd(x[name], 1) if name in x else "" for x in rewards.values())])
+        theirs = [paper.cell(paper.number(d, name)) for d in rewards]
+        if any(theirs):
             rows.append(["  in the paper", *theirs])
     safe = SAFE * results[0]["steps"]
     return text_table(["reward", *map(title, rewards)], rows) + (
