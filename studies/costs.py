@@ -3,7 +3,6 @@
 All is measured in one process, by turns, so that a busy machine slows everybody: compare ratios.
 """
 import gc
-import json
 import time
 from dataclasses import replace
 from functools import partial
@@ -154,11 +153,6 @@ def report(measured):
         "logarithms, ± standard error",
         f"A step of LinearTS with 7 arms takes {low:.2f} ms at d = {DIMS[0]}, and {high:.2f} ms at "
         f"d = {DIMS[1]}."])
-
-
-def files(measured):
-    """The measurements."""
-    return {"costs.json": json.dumps(measured) + "\n"}
 
 
 def plot(measured):

@@ -1,7 +1,5 @@
 """Appendix C in numbers: the analytical prior is exact where features are linear in b and the arm
 has at least g tuples in the buffer; and how wrong each prior is where that ends."""
-import json
-
 import numpy as np
 from scipy.linalg import expm
 
@@ -9,7 +7,6 @@ import nlts
 import nlts_beyond
 from lab import report as lab
 from lab.report import text_table
-from lab.results import progress
 from lab.statistics import mean_and_error
 
 RATIOS = [2, 1.5, 1.2, 1, 0.9, 0.8, 0.6, 0.4, 0.2]    # tuples in the buffer over features, n/g
@@ -25,14 +22,13 @@ WHAT = "error of predictions", "mean |Δ log s²|"
 
 
 def measure(options):
-    """Of each run, errors by n/g and by eps: (sizes, priors, 2); None where there is no prior."""
+    """Errors by n/g and by eps: (runs, sizes, priors, 2); nan where there is no prior."""
     few, bent = [], []
-    for run in progress(range(options.runs), options.runs, "sanity"):
+    for run in range(options.runs):
         rng = np.random.default_rng([options.seed, run])
         few.append([prior_errors(rng, SIZE, round(ratio * SIZE), 0.0) for ratio in RATIOS])
         bent.append([prior_errors(rng, SIZE, 5 * SIZE, eps) for eps in BENDS])
-    return {"n/g": RATIOS, "eps": BENDS, "priors": list(PRIORS), "errors by n/g": few,
-            "errors by eps": bent}
+    return np.array(few), np.array(bent)
 
 
 def prior_errors(rng, g, n, eps, m=400):
@@ -59,80 +55,45 @@ def prior_errors(rng, g, n, eps, m=400):
     errors = []
     for prior, _ in PRIORS.values():
         if prior is nlts.invertible_prior and n < g:  # it needs rank g
-            errors.append([None, None])
+            errors.append([np.nan, np.nan])
             continue
         [(Phi0, mu0)] = prior([forgotten], [E_old], [E_new], last_layer[None], nlts.Config.lam)
         arm = nlts.BayesianLinearRegression(Phi0, mu0, forgotten.a, forgotten.b, forgotten.n)
         arm.update(E_new, r[m:])
         wrong = np.linalg.norm(test @ (arm.mu_hat - full.mu_hat))
-        errors.append([float(wrong / np.linalg.norm(test @ full.mu_hat)),
-                       float(np.abs(np.log(arm.s2(test) / full.s2(test))).mean())])
+        errors.append([wrong / np.linalg.norm(test @ full.mu_hat),
+                       np.abs(np.log(arm.s2(test) / full.s2(test))).mean()])
     return errors
 
 
 def report(measured):
     """The largest errors where n >= g."""
-    errors = np.array(measured["errors by n/g"], float)                # (runs, sizes, priors, 2)
-    exact = errors[:, np.array(measured["n/g"]) >= 1].max((0, 1))
+    few, _ = measured
+    exact = few[:, np.array(RATIOS) >= 1].max((0, 1))
     rows = [[name, *(f"{error:.1e}" for error in both), "exact" if both.max() < 1e-8 else ""]
-            for name, both in zip(measured["priors"], exact, strict=True)]
+            for name, both in zip(PRIORS, exact, strict=True)]
     word = "holds" if rows[0][-1] else "does not hold"
     return "\n\n".join([
         lab.wrapped(f"Appendix C, that the analytical prior is exact, {word}: its largest error is "
                     f"{exact[0].max():.0e}. With fewer tuples than features it is not defined."),
         text_table(["largest error, linear features, n ≥ g", *WHAT, ""], rows)
-        + f"\nof {len(errors)} runs with g = {SIZE}"])
+        + f"\nof {len(few)} runs with g = {SIZE}"])
 
-
-def files(measured):
-    """All errors."""
-    return {"sanity.json": json.dumps(measured) + "\n"}
-
-
-# Picture ------------------------------------------------------------------------------------------
 
 def plot(measured):
-    """Errors against tuples in the buffer, on a broken axis, and against the bend of features."""
-    few, bent = (np.array(measured[f"errors by {by}"], float) for by in ("n/g", "eps"))
-    figure = lab.pyplot().figure(figsize=(8.5, 6.5))
-    grid = figure.add_gridspec(4, 2, height_ratios=[4, 1, 4, 1])
-    for k, what in enumerate(WHAT):
-        above, below = (figure.add_subplot(grid[2 * k + i, 0]) for i in (0, 1))
-        for axis in (above, below):
-            curves(axis, measured["n/g"], few[..., k], measured["priors"])
-        broken(above, below, few[..., k])
-        above.set_title(f"{what}, linear features")
-        below.set_xlabel("tuples in the buffer / features, n/g")
-        right = figure.add_subplot(grid[2 * k:2 * k + 2, 1])
-        curves(right, measured["eps"], bent[..., k], measured["priors"])
+    """Errors against tuples in the buffer, and against the bend of features."""
+    figure, axes = lab.pyplot().subplots(2, 2, figsize=(8.5, 6.5))
+    for row, what in enumerate(WHAT):
+        for axis, sizes, errors in zip(axes[row], (RATIOS, BENDS), measured, strict=True):
+            mean, error = mean_and_error(errors[..., row])
+            for i, (name, (_, look)) in enumerate(PRIORS.items()):
+                lab.curve(axis, sizes, mean[:, i], error[:, i], name, look)
+            axis.grid(alpha=0.3)
+        left, right = axes[row]
+        left.set(title=f"{what}, linear features", xlabel="tuples in the buffer / features, n/g")
+        left.set_yscale("symlog", linthresh=1e-3, linscale=0.5)      # rounding errors are at 0
         right.set(title=f"{what}, nonlinear features", xscale="log", yscale="log",
                   xlabel="ε of features φ = M b + ε tanh(W b)")
-        right.grid(alpha=0.3)
     figure.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=4)
-    figure.suptitle(f"Appendix C: mean of {len(few)} runs ± 1 standard error")
+    figure.suptitle(f"Appendix C: mean of {len(errors)} runs ± 1 standard error")
     return {"": figure}
-
-
-def curves(axis, sizes, errors, priors):
-    """A curve per prior; points that are not defined are not drawn."""
-    mean, error = mean_and_error(errors)
-    for i, name in enumerate(priors):
-        shown = np.isfinite(mean[:, i])
-        spread = np.where(np.isfinite(error[shown, i]), error[shown, i], 0)
-        lab.curve(axis, np.array(sizes)[shown], mean[shown, i], spread, name, PRIORS[name][1])
-
-
-def broken(above, below, errors):
-    """Two axes as one that is broken: below stands what is exact up to rounding."""
-    mean = mean_and_error(errors)[0]
-    rough, exact = mean[np.isfinite(mean) & (mean > 1e-8)], mean[mean < 1e-8]
-    above.set(yscale="log", ylim=(rough.min() / 2, rough.max() * 2), xlim=below.get_xlim())
-    below.set(yscale="log", ylim=(exact.min() / 20, exact.max() * 20) if len(exact) else (0.1, 1))
-    above.spines.bottom.set_visible(False)
-    above.tick_params(bottom=False, labelbottom=False)
-    marks = {"marker": [(-1, -0.5), (1, 0.5)], "markersize": 8, "linestyle": "none", "color": "k",
-             "clip_on": False}
-    above.plot([0], [0], transform=above.transAxes, **marks)
-    below.plot([0], [1], transform=below.transAxes, **marks)
-    for axis in (above, below):
-        axis.grid(alpha=0.3)

@@ -94,7 +94,7 @@ def answer(far):
         if name in far:
             near = lab.near_paper(far[name])
             counts = [f"{kind} on {near['comparable'][kind]} comparable data sets "
-                      f"({near['all'][kind]} of all)" for kind in lab.NEAR]
+                      f"({near['all'][kind]} in all)" for kind in lab.NEAR]
             sentences.append(f"{lab.label(name)}: {', '.join(counts)}.")
     return lab.wrapped("The paper's numbers of its method.", *sentences) if sentences else ""
 
