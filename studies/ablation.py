@@ -9,8 +9,9 @@ from functools import partial
 
 import nlts
 import nlts_beyond
+from lab import report as lab
 from lab.recipes import RECIPES, at_equal_settings, with_arguments, with_settings
-from lab.report import difference_table, mean_sd, played_text, power_text, title, wrapped
+from lab.report import mean_sd, title
 from lab.results import execute, make_runs
 from lab.runs import load
 from lab.statistics import difference, grouped, judged
@@ -65,6 +66,7 @@ CHOICES = {
     "no-prior": {"the authors' RMSProp": replace(RECIPES["no-prior"],
                                                  agent=agents.authors_training)},
     "linear": {"no constant feature": replace(RECIPES["linear"], problem=load)},
+    "printed": {"Clarabel, not SCS": with_arguments(RECIPES["printed"], solver="CLARABEL")},
 }
 
 
@@ -74,11 +76,8 @@ def measure(options):
     for d in options.datasets:
         for method, variants in CHOICES.items():
             for variant, recipe in {"": RECIPES[method], **variants}.items():
-                runs += make_runs(options, d, method, recipe, variant=variant)
-        if d in SOLVERS:
-            clarabel = with_arguments(RECIPES["printed"], solver="CLARABEL")
-            for variant, recipe in {"": RECIPES["printed"], "Clarabel, not SCS": clarabel}.items():
-                runs += make_runs(options, d, "printed", recipe, variant=variant)
+                if method != "printed" or d in SOLVERS:
+                    runs += make_runs(options, d, method, recipe, variant=variant)
         if d in OFTEN:
             runs += often(replace(options, runs=OFTEN_TIMES * options.runs), d)
     return execute(options, runs)
@@ -100,9 +99,10 @@ def report(results):
              for method, x in rewards.items() if "" in x]
     rows = {row: f"  {': '.join(row)}" for row, _ in found}
     return "\n\n".join([
-        wrapped(*answers(rewards, found)),
-        difference_table("minus this method's reward, or L = 100's", found, rows, sets, above=above)
-        + "\n" + power_text(found), played_text(results)])
+        lab.wrapped(*answers(rewards, found)),
+        lab.difference_table("minus its method's reward, or L = 100's", found, rows, sets,
+                             above=above) + "\n" + lab.power_text(found),
+        lab.played_text(results)])
 
 
 def gains(rewards):

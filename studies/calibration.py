@@ -7,18 +7,9 @@ certain; above, it has forgotten.
 """
 import numpy as np
 
+from lab import report as lab
 from lab.recipes import RECIPES, limited
-from lab.report import (
-    difference_table,
-    label,
-    played_text,
-    pyplot,
-    runs_of,
-    style,
-    text_table,
-    title,
-    wrapped,
-)
+from lab.report import text_table, title
 from lab.results import execute, make_runs
 from lab.statistics import difference, grouped, judged
 from studies.calibration_agents import Calibration, kept_prior
@@ -53,15 +44,15 @@ def report(results):
     rows = [[title(d), *(f"× {own[name]:.2f} (× {off[d][name]:.2f})" if name in own else ""
                          for name in names)] for d, own in ratios.items()]
     return "\n\n".join([
-        wrapped(f"carried is nearest to full memory's s on {nearest.count('carried')} of "
+        lab.wrapped(f"carried is nearest to full memory's s on {nearest.count('carried')} of "
                 f"{len(nearest)} data sets. both-priors is more certain than full memory on "
                 f"{len(certain)}, and earns more than perfect-prior on {signs.count(1)}, less on "
                 f"{signs.count(-1)}."),
         text_table(["s relative to full memory", *names], rows)
         + "\nOn tuples that left the buffer, geometric mean over phases and arms: below 1, more "
         "certain than full\nmemory. In brackets the factor by which s is off, whatever the side.",
-        difference_table("reward − perfect-prior's", found, {d: title(d) for d in rewards},
-                         {name: name for name in names}), played_text(results)])
+        lab.difference_table("reward − perfect-prior's", found, {d: title(d) for d in rewards},
+                         {name: name for name in names}), lab.played_text(results)])
 
 
 def by_set(results, value):
@@ -75,13 +66,13 @@ def plot(results):
     """s of each prior relative to full memory: a row per data set."""
     ratios = by_set(results, "bias")
     names = [name for name in PLAYED if any(name in own for own in ratios.values())]
-    figure, axis = pyplot().subplots(figsize=(8.6, 1.6 + 0.5 * len(ratios)))
+    figure, axis = lab.pyplot().subplots(figsize=(8.6, 1.6 + 0.5 * len(ratios)))
     for k, name in enumerate(names):
         rows = [row + 0.15 * (k - (len(names) - 1) / 2) for row, own in enumerate(ratios.values())
                 if name in own]
         values = [own[name] for own in ratios.values() if name in own]
-        axis.plot(values, rows, label=LABELS.get(name) or label(name), markersize=6,
-                  **style(name) | {"linestyle": "none"})
+        axis.plot(values, rows, label=LABELS.get(name) or lab.label(name), markersize=6,
+                  **lab.style(name) | {"linestyle": "none"})
     axis.set_xscale("log", base=2)
     axis.xaxis.set_major_formatter("× {x:g}")
     axis.axvline(1, color="black", linewidth=0.8)
@@ -92,5 +83,5 @@ def plot(results):
     axis.set_xlabel("s relative to full memory, on tuples that left the buffer\n"
                     "← more certain than full memory          less certain →")
     figure.legend(loc="outside lower center", ncols=3)
-    figure.suptitle(f"Geometric mean of {runs_of(results)}")
+    figure.suptitle(f"Geometric mean of {lab.runs_of(results)}")
     return {"": figure}

@@ -15,8 +15,9 @@ import datasets
 import nlts
 import nlts_beyond
 from lab import fast
+from lab import report as lab
 from lab.recipes import RECIPES
-from lab.report import label, pyplot, style, text_table, with_error, wrapped
+from lab.report import text_table, with_error
 from lab.runs import Task, run_task
 
 SOLVERS = {
@@ -141,7 +142,7 @@ def report(measured):
                  strict=True)]
     low, high = (1000 * seconds for seconds in measured["step"].values())
     return "\n\n".join([
-        wrapped(f"On buffers of real runs SCS takes {np.median(ratios[SCS]):.0f} times the CPU "
+        lab.wrapped(f"On buffers of real runs SCS takes {np.median(ratios[SCS]):.0f} times the CPU "
                 f"time of {OURS}. A run of both-priors takes {runs[1]:.2f} times the CPU time of "
                 f"one of no-prior, one of full memory {runs[2]:.2f} times."),
         text_table(["Eq. 6", "median ms", "median ratio", "range"], solvers)
@@ -158,11 +159,11 @@ def report(measured):
 def plot(measured):
     """CPU time of a learning phase against T."""
     found = measured["phases"]
-    figure, axis = pyplot().subplots(figsize=(6.5, 3.8))
+    figure, axis = lab.pyplot().subplots(figsize=(6.5, 3.8))
     for name, seconds in zip(PRIORS, np.transpose(found["seconds"]), strict=True):
-        axis.plot(found["T"], 1000 * seconds, markersize=4, **style(name))
-        axis.annotate(label(name), (found["T"][-1], 1000 * seconds[-1]), (6, 0),
-                      textcoords="offset points", va="center", color=style(name)["color"])
+        axis.plot(found["T"], 1000 * seconds, markersize=4, **lab.style(name))
+        axis.annotate(lab.label(name), (found["T"][-1], 1000 * seconds[-1]), (6, 0),
+                      textcoords="offset points", va="center", color=lab.style(name)["color"])
     axis.set(xlabel="step T", ylabel="CPU time of a learning phase, ms", ylim=(0, None))
     axis.set_title("Statlog, without the time of training", fontsize=9)
     return {"": figure}

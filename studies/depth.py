@@ -3,6 +3,7 @@
 Full memory with the paper's network and with 54-500-800-7 (on Adult the same hidden sizes); and the
 test accuracy that a linear model and both networks reach when trained on all data.
 """
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -17,8 +18,8 @@ from lab.results import execute, make_runs
 from lab.statistics import differences, grouped, judged
 from studies.depth_agents import WIDTHS, DeepMLP
 
-NETWORKS = {"50": None, "500-800": DeepMLP}           # hidden layers: network
 HIDDEN = {"linear": (), "50": (50,), "500-800": WIDTHS}
+NETWORKS = {"50": None, "500-800": DeepMLP}           # played, by hidden layers
 PAPER = {  # what the paper quotes of others, in percent
     "covertype": {"linear": 60, "50": 60, "500-800": 68}, "adult": {"linear": 84, "50": 84}}
 BATCHES, BATCH = 2000, 512                            # of the ordinary training
@@ -50,31 +51,25 @@ def accuracies(dataset, seed, batches=BATCHES):
     found = {}
     for name, hidden in HIDDEN.items():
         torch.manual_seed(seed)
-        network = classifier(problem.dim, hidden, problem.n_arms)
-        fit(network, x[:n], y[:n], batches, torch.Generator().manual_seed(seed))
+        network = classifier((problem.dim, *hidden, problem.n_arms))
+        optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
+        for _ in range(batches):
+            rows = torch.randint(n, (BATCH,))
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(network(x[rows]), y[rows]).backward()
+            optimizer.step()
         with torch.no_grad():
-            right = [network(part).argmax(1) for part in x[n:].split(10_000)]
-        found[name] = float((torch.cat(right) == y[n:]).float().mean())
+            best = torch.cat([network(part).argmax(1) for part in x[n:].split(10_000)])
+        found[name] = float((best == y[n:]).float().mean())
     return found
 
 
-def classifier(dim, hidden, n_classes):
-    """A network of ReLUs; without hidden layers, a linear model."""
-    layers, sizes = [], (dim, *hidden)
-    for before, after in zip(sizes, hidden, strict=False):
+def classifier(sizes):
+    """A network with ReLUs between its layers; with two sizes, a linear model."""
+    layers = []
+    for before, after in itertools.pairwise(sizes):
         layers += [nn.Linear(before, after), nn.ReLU()]
-    return nn.Sequential(*layers, nn.Linear(sizes[-1], n_classes))
-
-
-def fit(network, x, y, batches, generator):
-    """Train with cross entropy."""
-    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
-    for _ in range(batches):
-        rows = torch.randint(len(x), (BATCH,), generator=generator)
-        loss = nn.functional.cross_entropy(network(x[rows]), y[rows])
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+    return nn.Sequential(*layers[:-1])
 
 
 # Report -------------------------------------------------------------------------------------------

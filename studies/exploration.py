@@ -6,19 +6,9 @@ from all arms.
 import numpy as np
 
 import nlts_beyond
+from lab import report as lab
 from lab.recipes import RECIPES, WHEEL, with_arguments, with_settings
-from lab.report import (
-    counted,
-    curve,
-    difference_table,
-    explored_table,
-    label,
-    played_text,
-    pyplot,
-    runs_of,
-    title,
-    wrapped,
-)
+from lab.report import title
 from lab.results import execute, make_runs
 from lab.statistics import difference, grouped, judged, mean_and_error
 
@@ -54,21 +44,21 @@ def report(results):
                    | {(f"{name}: pooled − b⁰ = 6", d): difference(own[name],
                                                                   rewards["b⁰ = 6"][d][name])
                       for d, own in rewards["pooled"].items() for name in PLAYED})
-    words = [f"{noise}, {counted(found, f'{noise}: both-priors − full memory')}"
+    words = [f"{noise}, {lab.counted(found, f'{noise}: both-priors − full memory')}"
              for noise in NOISES]
     sets = {d: title(d) for d in grouped(results, "dataset")}
     return "\n\n".join([
-        wrapped(f"both-priors earns, against full memory: {'; '.join(words)}."),
-        difference_table("reward gained", found, {row: row for row, _ in found}, sets),
-        explored_table([result | {"dataset": f"{result['dataset']}, {result['variant']}"}
-                        for result in results]), played_text(results)])
+        lab.wrapped(f"both-priors earns, against full memory: {'; '.join(words)}."),
+        lab.difference_table("reward gained", found, {row: row for row, _ in found}, sets),
+        lab.explored_table([result | {"dataset": f"{result['dataset']}, {result['variant']}"}
+                        for result in results]), lab.played_text(results)])
 
 
 def plot(results):
     """Reward minus full memory's against the noise: a panel per problem, a line per prior."""
     rewards = grouped(results, "dataset", "variant", "algorithm")
     rows = -(-(len(rewards) + 1) // 3)                # the legend has a panel of its own
-    figure, axes = pyplot().subplots(rows, 3, figsize=(8.6, 2.4 * rows), squeeze=False)
+    figure, axes = lab.pyplot().subplots(rows, 3, figsize=(8.6, 2.4 * rows), squeeze=False)
     ticks = [noise.removeprefix("b⁰ = ") for noise in NOISES]
     for axis, (d, by_noise) in zip(axes.flat, rewards.items(), strict=False):
         for k, name in enumerate(PLAYED[1:]):
@@ -76,7 +66,7 @@ def plot(results):
                      / by_noise[noise]["neural-linear"].mean() for noise in NOISES]
             mean, error = np.transpose([mean_and_error(x) for x in gains])
             x = np.arange(len(NOISES)) + 0.1 * (k - 1)
-            curve(axis, x, mean, 2 * error, label(name), name)
+            lab.curve(axis, x, mean, 2 * error, lab.label(name), name)
         axis.axhline(0, color="black", linewidth=0.8)
         axis.set_title(title(d), fontsize=9)
         axis.set_xticks(range(len(NOISES)), ticks)
@@ -85,5 +75,6 @@ def plot(results):
     axes.flat[-1].legend(*axes[0, 0].get_legend_handles_labels(), loc="center", frameon=False)
     figure.supxlabel("noise: b⁰ of Inv-Gamma(6, b⁰), or pooled", fontsize=9)
     figure.supylabel("reward minus full memory's, %", fontsize=9)
-    figure.suptitle(f"Mean of {runs_of(results)} ± 2 standard errors; each panel has its own scale")
+    figure.suptitle(f"Mean of {lab.runs_of(results)} ± 2 standard errors; each panel has its own "
+                    "scale")
     return {"": figure}

@@ -7,20 +7,9 @@ lam = 1, first weights within 0.3, its own noise. Its public program has an outp
 regression lacks: told apart, for it changes rewards. NeuralTS: lam = 0.001, nu = 1, one network
 with an output per arm; it learns every 100 steps, and not 1,000 steps after each play.
 """
+from lab import report as lab
 from lab.recipes import EQUAL, RECIPES, at_equal_settings
-from lab.report import (
-    by_set,
-    counted,
-    difference_table,
-    forest,
-    minus,
-    played_text,
-    power_text,
-    rewards_table,
-    title,
-    worst_table,
-    wrapped,
-)
+from lab.report import minus, title
 from lab.results import execute, make_runs
 from lab.runs import Recipe
 from lab.statistics import differences, grouped, judged
@@ -58,19 +47,19 @@ def report(results):
     rewards, gained = gains(results)
     found = judged(gained)
     pairs = {pair: minus(pair) for pair, _ in found}
-    counts = [f"carried against {name}: {counted(found, ('carried', name))}." for _, name in pairs]
+    counts = [f"carried against {pair[1]}: {lab.counted(found, pair)}." for pair in pairs]
     return "\n\n".join([
-        wrapped(*counts, f"All but LiM2, which learns at every step, have L = {EQUAL['L']} and "
+        lab.wrapped(*counts, f"All but LiM2, which learns at every step, have L = {EQUAL['L']} and "
                 f"P = {EQUAL['P']}; all have {EQUAL['initial_pulls']} initial pulls. LiM2 and "
                 "NeuralTS have a noise of their own, the others pooled noise."),
-        difference_table("reward gained", found, pairs, {d: title(d) for d in rewards})
-        + "\n" + power_text(found),
-        rewards_table(results), worst_table(results),
-        by_set("CPU seconds per run", results, lambda x: f"{x.mean():.1f}", "seconds"),
-        played_text(results)])
+        lab.difference_table("reward gained", found, pairs, {d: title(d) for d in rewards})
+        + "\n" + lab.power_text(found),
+        lab.rewards_table(results), lab.worst_table(results),
+        lab.by_set("CPU seconds per run", results, lambda x: f"{x.mean():.1f}", "seconds"),
+        lab.played_text(results)])
 
 
 def plot(results):
     """What carried gains over each peer: on the right of 0, it earns more."""
     rewards, gained = gains(results)
-    return {"": forest(gained, rewards, "carried", "What carried gains over other methods")}
+    return {"": lab.forest(gained, rewards, "carried", "What carried gains over other methods")}

@@ -10,18 +10,9 @@ from dataclasses import replace
 
 import nlts
 from lab import paper
+from lab import report as lab
 from lab.recipes import RECIPES
-from lab.report import (
-    distances,
-    mean_sd,
-    near_paper,
-    played_text,
-    pyplot,
-    runs_of,
-    text_table,
-    title,
-    wrapped,
-)
+from lab.report import mean_sd, text_table, title
 from lab.results import execute, make_runs
 from lab.runs import Recipe
 from lab.statistics import grouped
@@ -83,7 +74,7 @@ def cells_of(results):
 def report(results):
     """How near each reading is to the paper; the readings beside the paper's numbers."""
     cells = cells_of(results)
-    near = {reading: near_paper(distances(own)) for reading, own in cells.items()}
+    near = {reading: lab.near_paper(lab.distances(own)) for reading, own in cells.items()}
     words = ", ".join(f"{reading} {counts['comparable']['within 3 %']}"
                       for reading, counts in near.items() if reading != SOLVED)
     rows = [[reading, *(text for kinds in counts.values() for text in kinds.values())]
@@ -92,10 +83,10 @@ def report(results):
               "all: |z| < 2", "within 3 %"]
     sets = ", ".join(title(d) for d, _ in cells[SOLVED])
     return "\n\n".join([
-        wrapped(f"Cells within 3 % of the paper's on the comparable data sets: {words}."),
-        text_table(header, rows) + "\n" + wrapped(
+        lab.wrapped(f"Cells within 3 % of the paper's on the comparable data sets: {words}."),
+        text_table(header, rows) + "\n" + lab.wrapped(
             f"|z| < 2: with the standard errors of both means. {SOLVED}: both-priors on {sets}."),
-        rewards_text(results, cells), played_text(results)])
+        rewards_text(results, cells), lab.played_text(results)])
 
 
 def rewards_text(results, cells):
@@ -109,14 +100,14 @@ def rewards_text(results, cells):
             if any(row):
                 rows.append([f"  {reading}", *row])
     return text_table(["reward: in the paper", *names], rows) + (
-        f"\nmean ± standard deviation of {runs_of(results)}, in the paper of {paper.RUNS}")
+        f"\nmean ± standard deviation of {lab.runs_of(results)}, in the paper of {paper.RUNS}")
 
 
 def plot(results):
     """Reward in percent of the paper's: a panel per algorithm, a row per data set."""
     cells = cells_of(results)
     sets, names = list(grouped(results, "dataset")), list(grouped(results, "algorithm"))
-    figure, axes = pyplot().subplots(1, len(names), sharey=True, squeeze=False,
+    figure, axes = lab.pyplot().subplots(1, len(names), sharey=True, squeeze=False,
                                      figsize=(1.4 + 1.5 * len(names), 1.5 + 0.4 * len(sets)))
     for axis, name in zip(axes[0], names, strict=True):
         for row, d in enumerate(sets):

@@ -1,5 +1,4 @@
 """Reports and pictures of the paper's studies and of `equal`, on made-up results."""
-import json
 import re
 from pathlib import Path
 
@@ -43,7 +42,7 @@ def around_retrainings(peaks, runs=3, steps=2400):
         for start in range(2 * L, steps, L):
             regret[start:start + 50] = peak
         results += [{"dataset": "statlog", "algorithm": name, "run": k, "steps": steps,
-                     "reward": 0, "explored": 0.1, "played_on": "here",
+                     "reward": 0, "explored": 0.1, "seconds": 1.0, "played_on": "here",
                      "regret": (regret * (1 + k / 10)).tolist()} for k in range(runs)]
     return results
 
@@ -54,12 +53,8 @@ def made_up_errors(runs=3):
     few, bent = (rng.uniform(0.1, 1, (runs, len(sizes), 4, 2)) for sizes in
                  (sanity.RATIOS, sanity.BENDS))
     few[:, :4, 0] *= 1e-14
-    few = few.tolist()
-    for run in few:
-        for errors in run[4:]:
-            errors[0] = [None, None]
-    return {"n/g": sanity.RATIOS, "eps": sanity.BENDS, "priors": list(sanity.PRIORS),
-            "errors by n/g": few, "errors by eps": bent.tolist()}
+    few[:, 4:, 0] = np.nan
+    return few, bent
 
 
 PEAKS = {"linear": 0.1, "neural-linear": 0.1, "both-priors": 0.12, "printed": 0.11,
@@ -153,26 +148,17 @@ def test_as_good_as_has_its_slack_on_regret(more, word):
                      forgetting.report(full))
 
 
-def shows_its_regrets(figure, regrets):
-    """Whether each panel of Figure 2 has the curve of the algorithm that it names."""
+def test_each_panel_shows_the_regret_of_its_algorithm():
+    regrets = statistics.grouped(MEASURED[forgetting], "algorithm", value="regret")
+    figure = forgetting.plot(MEASURED[forgetting])[""]
     for panel, (name, regret) in zip(figure.axes, regrets.items(), strict=True):
         assert panel.get_title(loc="right") == report.label(name)
         means = [np.mean([run[k:k + 25] for run in regret]) for k in range(0, 2400, 25)]
         np.testing.assert_allclose(panel.lines[0].get_ydata(), means)
 
 
-def test_each_panel_shows_the_regret_of_its_algorithm():
-    regrets = statistics.grouped(MEASURED[forgetting], "algorithm", value="regret")
-    shows_its_regrets(forgetting.plot(MEASURED[forgetting])[""], regrets)
-    first = next(iter(regrets.values()))
-    planted = forgetting.panels(dict.fromkeys(regrets, first), "3 runs")
-    with pytest.raises(AssertionError):
-        shows_its_regrets(planted, regrets)
-
-
 def test_the_hero_has_three_named_curves_around_a_retraining():
     axis = forgetting.plot(MEASURED[forgetting])["hero"].axes[0]
-    regrets = statistics.grouped(MEASURED[forgetting], "algorithm", value="regret")
     before, after = axis.lines[:2]                    # no prior: 0.1 and 0.2, 1.1 in the mean run
     np.testing.assert_allclose(before.get_ydata(), 0.11)
     np.testing.assert_allclose(after.get_ydata(), [0.22, 0.22, *[0.11] * 6])
@@ -180,9 +166,8 @@ def test_the_hero_has_three_named_curves_around_a_retraining():
     words = {text.get_text(): text.get_color() for text in axis.texts}
     assert words["no prior"] == before.get_color() == report.style("no-prior")["color"]
     assert {"the paper's prior", "full memory", "the network is retrained"} <= set(words)
-    assert forgetting.hero_names(regrets)[1] == "printed"
-    del regrets["printed"]
-    assert forgetting.hero_names(regrets)[1] == "both-priors"
+    assert [forgetting.hero_names(names)[1] for names in ({"printed"}, {})] == [
+        "printed", "both-priors"]
 
 
 def test_too_few_steps_are_refused_before_anything_is_played():
@@ -207,20 +192,20 @@ def test_the_papers_numbers_are_those_of_the_paper():
             assert re.search(rf"{mean}0? *\$\\pm\$ *{sd}", latex)
 
 
-def test_distance_from_the_paper_has_both_standard_errors():
-    """The paper: 4,825 ± 305 of 50 runs. Ours: 4,800 and 4,900."""
-    share, z = table.distance(np.array([4800.0, 4900.0]), "statlog", "printed")
-    assert share == pytest.approx(25 / 4825)
-    assert z == pytest.approx(25 / np.sqrt(50 ** 2 + 305 ** 2 / 50))
-
-
 def test_agreement_is_counted_over_comparable_data_sets_and_over_all():
+    """On Statlog the paper has 4,825 ± 305 of 50 runs; z has the standard errors of both."""
     assert sorted(paper.COMPARABLE) == [
         "adult", "covertype", "epileptic", "mushroom", "smartphones", "statlog"]
-    near = {"printed": {"statlog": (0.02, 2.5), "adult": (0.05, 1.0), "census": (0.0, 0.0)}}
-    text = table.answer(near).replace("\n", " ")
-    assert "|z| < 2 on 1 of 2 comparable data sets (2 of all 3)" in text
-    assert "within 3 % on 1 of 2 comparable data sets (2 of all 3)" in text
+    share, z = report.distances({("statlog", "printed"): np.array([4800.0, 4900.0])})[
+        "statlog", "printed"]
+    assert share == pytest.approx(25 / 4825)
+    assert z == pytest.approx(25 / np.sqrt(50 ** 2 + 305 ** 2 / 50))
+    assert report.distances({("wheel-0.5", "carried"): np.ones(2)}) == {}    # not in the paper
+    cells = {"statlog": (0.02, 2.5), "adult": (0.05, 1.0), "census": (0.0, 0.0)}
+    text = table.answer({"printed": {(d, "printed"): both for d, both in cells.items()}})
+    text = text.replace("\n", " ")
+    assert "|z| < 2 on 1 of 2 comparable data sets (2 of 3 in all)" in text
+    assert "within 3 % on 1 of 2 comparable data sets (2 of 3 in all)" in text
 
 
 def test_the_grid_has_our_signs_and_the_papers_claims_in_bold():
@@ -284,13 +269,14 @@ def test_pictures_of_equal_show_the_numbers_of_the_report():
 
 def test_scores_are_means_over_data_sets():
     """Those who did not play all data sets have no score."""
-    text = report.scores_table(EQUALS)
-    score, low, high = re.search(r"no-prior +([\d.]+) +([\d.]+) to ([\d.]+)", text).groups()
-    rewards = statistics.grouped(EQUALS, "dataset", "algorithm")
-    expected = np.mean([(x["no-prior"].mean() - 1000) / 4000 for x in rewards.values()])
-    assert float(score) == pytest.approx(expected, abs=5e-4) and low < score < high
+    score, error = re.search(r"no-prior +([\d.]+) ± ([\d.]+)", equal.scores_table(EQUALS)).groups()
+    x = [(by_name["no-prior"] - 1000) / 4000
+         for by_name in statistics.grouped(EQUALS, "dataset", "algorithm").values()]
+    assert float(score) == pytest.approx(np.mean(x), abs=5e-4)
+    spread = np.sqrt(np.var(x[0], ddof=1) / 8 + np.var(x[1], ddof=1) / 8) / 2
+    assert float(error) == pytest.approx(spread, abs=5e-4)
     partly = [x for x in EQUALS if x["algorithm"] != "printed" or x["dataset"] == "adult"]
-    assert "printed" not in report.scores_table(partly)
+    assert "printed" not in equal.scores_table(partly)
 
 
 def test_the_best_are_bold_and_those_within_its_error():
@@ -308,7 +294,6 @@ def test_runs_that_stop_eating_are_counted():
             for x in EQUALS]
     assert equal.locked_text(poor).endswith(": greedy 3")
     assert equal.locked_text(EQUALS).endswith(": none")
-    assert equal.locked_text([x for x in poor if x["dataset"] == "adult"]) == ""
 
 
 # Wheel, Amazon, depth -----------------------------------------------------------------------------
@@ -349,8 +334,7 @@ def test_amazon_says_what_is_missing_of_the_papers_reward():
     text = amazon.report(MEASURED[amazon]).replace("\n", " ")
     assert re.search(r"neural-linear is \d+ ± \d+ below the paper's", text)
     assert "both-priors is within two standard errors of the paper's" in text
-    assert re.search(r"neural-linear > ε-greedy, ε = 0\.1 +\+\d+ ± \d +holds", text)
-    assert "printed as good as neural-linear (within 10% of its regret)" in text
+    assert re.search(r"neural-linear less than ε-greedy, ε = 0\.1 +\+\d+ ± \d +holds", text)
 
 
 def test_depth_has_a_verdict_and_accuracies():
@@ -360,7 +344,6 @@ def test_depth_has_a_verdict_and_accuracies():
     swapped = {"runs": made_up(("adult",), {"neural-linear/50": 0, "neural-linear/500-800": 30}),
                "accuracy": {}}
     assert "Adult: it does not hold." in depth.report(swapped)
-    assert json.loads(depth.files(DEPTH)["depth.json"]) == DEPTH["accuracy"]
 
 
 def test_networks_learn_more_than_the_commonest_class(no_cache):
@@ -368,7 +351,7 @@ def test_networks_learn_more_than_the_commonest_class(no_cache):
     found = depth.accuracies("adult", 0, batches=40)
     assert list(found) == ["linear", "50", "500-800"]
     assert found["linear"] > 0.6 and 0.78 < found["50"] < 0.9 and 0.78 < found["500-800"] < 0.9
-    sizes = [layer.weight.shape for layer in depth.classifier(54, (500, 800), 7)[::2]]
+    sizes = [layer.weight.shape for layer in depth.classifier((54, 500, 800, 7))[::2]]
     assert sizes == [(500, 54), (800, 500), (7, 800)]
     assert depth.accuracies("covertype", 0) == {}     # not on this machine
 
@@ -389,19 +372,14 @@ def test_prior_errors_vanish_where_the_assumptions_hold_and_grow_where_not():
 
     exact, few, bent, strongly = errors(16, 0.0), errors(4, 0.0), errors(40, 0.1), errors(40, 1.0)
     assert exact.shape == (4, 2) and exact[0].max() < 1e-10 and exact[1:].min() > 1e-4
-    measured = sanity.measure(Options("sanity", runs=1))
-    assert np.shape(measured["errors by n/g"]) == (1, len(sanity.RATIOS), 4, 2)
     assert np.isnan(few[0]).all() and np.isfinite(few[1:]).all()     # rank < g: it is not defined
     assert (bent[0] < strongly[0]).all()
 
 
-def test_what_is_exact_is_below_the_break_of_the_axis():
-    measured = MEASURED[sanity]
-    above, below = sanity.plot(measured)[""].axes[:2]
-    means = np.array(measured["errors by n/g"], float)[..., 0].mean(0)
-    analytical, matching = below.lines[0], above.lines[3]     # a curve is a line and two caps
-    np.testing.assert_allclose(analytical.get_ydata(), means[:4, 0])
-    np.testing.assert_allclose(matching.get_ydata(), means[:, 1])
-    assert max(below.get_ylim()) < 1e-8 < min(above.get_ylim())
-    assert min(below.get_ylim()) < min(analytical.get_ydata())
-    assert json.loads(sanity.files(measured)["sanity.json"]) == measured
+def test_what_is_exact_is_drawn_at_zero():
+    few, _ = sanity.measure(Options("sanity", runs=2))
+    left = sanity.plot((few, made_up_errors(2)[1]))[""].axes[0]
+    shown = {curve.get_label(): curve.lines[0].get_ydata() for curve in left.containers}
+    np.testing.assert_allclose(shown["likelihood matching"], few[..., 1, 0].mean(0))
+    np.testing.assert_allclose(shown["analytical"], few[..., 0, 0].mean(0))
+    assert left.get_ylim()[0] < 0 and np.nanmax(shown["analytical"]) < 1e-10
