@@ -9,49 +9,43 @@ import numpy as np
 from lab import paper
 from lab.statistics import LEVEL, detectable, difference, grouped, judged, mean_and_error
 
-LABELS = {
-    "linear": "linear",
-    "neural-linear": "neural-linear (full memory)",
-    "both-priors": "both priors, smallest solution",
-    "printed": "both priors, as printed",
-    "mu-prior": "μ prior",
-    "no-prior": "no prior",
-    "carried": "carried prior (ours)",
-    "greedy": "greedy",
-    "greedy-full": "greedy, full memory",
-    "perfect-prior": "perfect prior (an oracle)",
-}
-STYLE = {  # everywhere the same; at least 3 : 1 on white, told apart by dashes and markers
-    "linear": {"color": "#767676", "linestyle": (0, (1, 1)), "marker": "x"},
-    "neural-linear": {"color": "#000000", "linestyle": "-", "marker": "o"},
-    "both-priors": {"color": "#D55E00", "linestyle": "--", "marker": "s"},
-    "printed": {"color": "#9A3B00", "linestyle": (0, (4, 1, 1, 1)), "marker": "d"},
-    "mu-prior": {"color": "#2F87BC", "linestyle": ":", "marker": "D"},
-    "no-prior": {"color": "#B0528B", "linestyle": (0, (5, 1)), "marker": "v"},
-    "carried": {"color": "#0060A0", "linestyle": "-.", "marker": "^"},
-    "greedy": {"color": "#857600", "linestyle": (0, (2, 2)), "marker": "<"},
-    "greedy-full": {"color": "#5E5300", "linestyle": (0, (3, 3)), "marker": ">"},
-    "perfect-prior": {"color": "#00795A", "linestyle": (0, (3, 1, 1, 1)), "marker": "*"},
+LOOKS = {  # in a legend; everywhere the same, at least 3 : 1 on white, told apart in grey, too
+    "linear": ("linear", "#767676", (0, (1, 1)), "x"),
+    "neural-linear": ("neural-linear (full memory)", "#000000", "-", "o"),
+    "both-priors": ("both priors, smallest solution", "#D55E00", "--", "s"),
+    "printed": ("both priors, as printed", "#9A3B00", (0, (4, 1, 1, 1)), "d"),
+    "mu-prior": ("μ prior", "#2F87BC", ":", "D"),
+    "no-prior": ("no prior", "#B0528B", (0, (5, 1)), "v"),
+    "carried": ("carried prior (ours)", "#0060A0", "-.", "^"),
+    "greedy": ("greedy", "#857600", (0, (2, 2)), "<"),
+    "greedy-full": ("greedy, full memory", "#5E5300", (0, (3, 3)), ">"),
+    "perfect-prior": ("perfect prior (an oracle)", "#00795A", (0, (3, 1, 1, 1)), "*"),
 }
 WIDTH = 120                                           # of a table, in characters
 VERDICTS = {1: "holds", 0: "unclear", -1: "does not hold"}
 OWN = ["#7A3E9D", "#A31621", "#3B6E22", "#1F6F78", "#8A5A00", "#5B5BD6"]     # of your own
 
 
+def look(name):
+    """An algorithm's name in a legend, color, dashes and marker; one of your own has a color by
+    its name."""
+    color = OWN[zlib.crc32(name.encode()) % len(OWN)]
+    return LOOKS.get(name, (name, color, (0, (6, 1, 1, 1, 1, 1)), "P"))
+
+
 def label(name):
     """An algorithm's name in a legend."""
-    return LABELS.get(name, name)
+    return look(name)[0]
 
 
 def style(name):
-    """An algorithm's color, dashes and marker; those of your own have a color by their name."""
-    own = OWN[zlib.crc32(name.encode()) % len(OWN)]
-    return STYLE.get(name, {"color": own, "linestyle": (0, (6, 1, 1, 1, 1, 1)), "marker": "P"})
+    """An algorithm's color, dashes and marker."""
+    return dict(zip(("color", "linestyle", "marker"), look(name)[1:], strict=True))
 
 
 def own_pairs(results):
     """Algorithms from a file of your own are compared with the paper's prior and full memory."""
-    return [(name, other) for name in grouped(results, "algorithm") if name not in LABELS
+    return [(name, other) for name in grouped(results, "algorithm") if name not in LOOKS
             for other in ("both-priors", "neural-linear")]
 
 

@@ -1,5 +1,4 @@
 """The command line: a subcommand per figure or table, with the options that it takes."""
-import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -67,10 +66,3 @@ def test_options_cannot_be_changed_and_have_a_help_each():
     with pytest.raises(AttributeError):
         Options("table").runs = 3
     assert all(one.metadata["help"] for one in fields(Options)[1:])
-
-
-@pytest.mark.parametrize("name", ["forgetting", "table", "depth", "amazon", "wheel", "sanity",
-                                  "equal"])
-def test_a_command_is_a_study_that_measures_and_reports(name):
-    study = importlib.import_module(experiments.COMMANDS[name].study)
-    assert callable(study.measure) and callable(study.report)

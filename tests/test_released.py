@@ -190,7 +190,8 @@ def test_scania_s_labels_are_in_the_order_of_the_file(folder, monkeypatch):
 def made_up():
     """Two data sets: as released is the paper's number, careful 10 % above it; SCS 1 %."""
     ratios = {"as released": 1.0, "with constant": 1.05, "careful": 1.1, "as released, SCS": 1.01}
-    return [{"dataset": d, "algorithm": name, "variant": reading, "run": run,
+    return [{"dataset": d, "algorithm": name, "variant": reading, "run": run, "seconds": 1.0,
+             "played_on": "here",
              "reward": paper.number(d, name)[0] * ratios[reading] + run - 0.5}
             for d in ("adult", "jester") for name in paper.ALGORITHMS
             for reading in released.readings(name, d) for run in range(2)]
@@ -199,9 +200,9 @@ def made_up():
 def test_readings_are_counted_where_they_are_near():
     text = released.report(made_up())
     rows = [" ".join(line.split()) for line in text.splitlines()]
-    assert "as released 5 of 5, with constant 1 of 5, careful 0 of 5." in text
+    assert "as released 5 of 5, with constant 1 of 5, careful 0 of 5." in " ".join(rows)
     assert "as released 5 of 5 5 of 5 10 of 10 10 of 10" in rows
-    assert "as released, SCS 0 of 1 1 of 1" in rows          # both-priors on Adult
+    assert "as released, SCS 0 of 1 1 of 1 0 of 1 1 of 1" in rows    # both-priors on Adult
 
 
 def test_a_panel_shows_its_algorithm_in_percent_of_the_paper():

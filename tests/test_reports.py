@@ -4,32 +4,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from made_results import made_up
 
 import datasets
 import nlts
 from lab import paper, report, statistics
 from lab.options import Options
+from lab.recipes import RECIPES
 from studies import amazon, depth, equal, forgetting, sanity, table, wheel
 
 HERE = Path(__file__).resolve().parent.parent
 L = nlts.Config.L
+TWO = "statlog", "adult"
 MEANS = {"linear": -50, "neural-linear": 300, "both-priors": 100, "printed": 150, "mu-prior": 10,
          "no-prior": 0, "carried": 196, "greedy": 150, "greedy-full": 250, "perfect-prior": 200}
-
-
-def made_up(sets=("statlog", "adult"), means=MEANS, runs=8, **more):
-    """Results: a difficulty of each run (sd 100), what an algorithm adds to 4,000, and noise."""
-    rng, results = np.random.default_rng(0), []
-    for d in sets:
-        difficulty = 100 * rng.normal(size=runs)
-        for name, mean in means.items():
-            name, _, variant = name.partition("/")
-            reward = 4000 + mean + difficulty + rng.normal(size=runs)
-            results += [{"dataset": d, "algorithm": name, "run": k, "reward": reward[k],
-                         "steps": 5000, "optimal": 5000, "uniform": 1000, "best_arm": 2487,
-                         "explored": 0.1, "seconds": 360.0, "played_on": "here", **more,
-                         **({"variant": variant} if variant else {})} for k in range(runs)]
-    return results
 
 
 def around_retrainings(peaks, runs=3, steps=2400):
@@ -64,12 +52,12 @@ WHEEL = {"linear": 0, f"linear/{wheel.EQUAL}": 50, "neural-linear": 10, "both-pr
 AMAZON = {"ε-greedy/ε = 0": -1150, "ε-greedy/ε = 0.1": -1339, "neural-linear": -1100,
           "both-priors": -856, "printed": -1150, f"carried/{amazon.EQUAL}": -1000,
           f"greedy/{amazon.EQUAL}": -1020}
-EQUALS = [result | {"drift": False} for result in made_up(("mushroom", "adult"))]
+EQUALS = [result | {"drift": False} for result in made_up(("mushroom", "adult"), MEANS)]
 DEPTH = {"runs": made_up(("covertype", "adult"), {"neural-linear/50": 0,
                                                   "neural-linear/500-800": -30}),
          "accuracy": {"covertype": {"linear": 0.72, "50": 0.81, "500-800": 0.9}, "adult": {}}}
 MEASURED = {
-    forgetting: around_retrainings(PEAKS), table: made_up(paper.TABLE), equal: EQUALS,
+    forgetting: around_retrainings(PEAKS), table: made_up(paper.TABLE, MEANS), equal: EQUALS,
     wheel: made_up(paper.WHEEL, WHEEL), amazon: made_up(("amazon",), AMAZON), depth: DEPTH,
     sanity: made_up_errors(),
 }
@@ -85,8 +73,8 @@ def test_reports_fit_a_page_and_open_with_a_sentence(study):
 
 @pytest.mark.parametrize("study, one", [
     (forgetting, around_retrainings({"linear": 0.1}, runs=1)),
-    (table, made_up(means={"mu-prior": 0}, runs=1)),
-    (equal, made_up(means={"greedy": 0}, runs=1, drift=True))],
+    (table, made_up(TWO, {"mu-prior": 0}, runs=1)),
+    (equal, made_up(TWO, {"greedy": 0}, runs=1, drift=True))],
     ids=["forgetting", "table", "equal"])
 def test_one_run_of_one_algorithm_is_reported(study, one):
     assert not re.search(r"\bnan\b|\binf\b|\*", study.report(one))
@@ -114,12 +102,11 @@ def test_wide_tables_are_split_and_lose_nothing():
 
 def test_every_algorithm_has_a_style_of_its_own_with_contrast():
     """3 : 1 on white, by the definition of relative luminance."""
-    assert set(report.STYLE) == set(report.LABELS)
-    for key in ("color", "linestyle", "marker"):
-        kinds = [str(style[key]) for style in report.STYLE.values()]
-        assert len(set(kinds)) == len(kinds) or key == "linestyle"
-    for style in report.STYLE.values():
-        rgb = np.array([int(style["color"][i:i + 2], 16) for i in (1, 3, 5)]) / 255
+    for kinds in zip(*report.LOOKS.values(), strict=True):
+        assert len(set(kinds)) == len(RECIPES)
+    for name in RECIPES:
+        color = report.style(name)["color"]
+        rgb = np.array([int(color[i:i + 2], 16) for i in (1, 3, 5)]) / 255
         linear = np.where(rgb <= 0.03928, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
         assert 1.05 / (linear @ [0.2126, 0.7152, 0.0722] + 0.05) >= 3
 
@@ -211,7 +198,7 @@ def test_agreement_is_counted_over_comparable_data_sets_and_over_all():
 def test_the_grid_has_our_signs_and_the_papers_claims_in_bold():
     """Full memory is ahead here; in the paper it is behind on Statlog, ahead on Adult. The claim
     against linear is said of nonlinear data sets only, and Adult is not one."""
-    text = table.files(made_up())["claims.md"]
+    text = table.files(made_up(TWO, MEANS))["claims.md"]
     rows = {row.split(" | ")[0].strip("| "): row for row in text.splitlines()}
     assert rows["both priors, as printed > neural-linear (full memory)"].endswith(
         "| Sec. 4.2 | **−** | − |")
@@ -219,16 +206,16 @@ def test_the_grid_has_our_signs_and_the_papers_claims_in_bold():
     assert rows["both priors, as printed > linear"].endswith("| **+** |  |")
     assert rows["linear > neural-linear (full memory)"].endswith("|  | **−** |")
     even = MEANS | dict.fromkeys(["both-priors", "no-prior"], 0)
-    text = table.files(made_up(means=even))["claims.md"]
+    text = table.files(made_up(TWO, even))["claims.md"]
     assert "smallest solution > no prior | Sec. 4.2 | **0** | **0** |" in text
 
 
 def test_the_table_stands_beside_the_papers_numbers():
     played = {name: MEANS[name] for name in (*paper.ALGORITHMS, "printed")}
-    text = table.report(made_up(means=played))
+    text = table.report(made_up(TWO, played))
     assert re.search(r"in the paper +4483 ± 353 .* 4825 ± 305 .* 4623 ± 276 +4825 ± 305\n", text)
-    assert "| Statlog | 4825 ± 305 | " in table.files(made_up())["table.md"]
-    mine = [result | {"dataset": "mine"} for result in made_up(("adult",))]
+    assert "| Statlog | 4825 ± 305 | " in table.files(made_up(TWO, MEANS))["table.md"]
+    mine = [result | {"dataset": "mine"} for result in made_up(("adult",), MEANS)]
     assert "paper" not in table.report(mine) and table.files(mine) == {}
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from lab import paper, report, statistics
+from lab import statistics
 
 CHANCES = st.lists(st.floats(0, 1), min_size=1, max_size=12)
 
@@ -41,17 +41,6 @@ def test_the_jackknife_knows_the_spread_of_a_ratio():
     assert np.mean(values) == pytest.approx(0.8, abs=0.01)
     assert np.isnan(statistics.ratio_of_means(np.ones(3), np.zeros(3))).all()
     assert statistics.ratio_of_means([1.0], [4.0])[0] == 0.25
-
-
-@pytest.mark.parametrize("power", [0.5, 1.0, 2.0])
-def test_growth_finds_the_power_and_its_error(power):
-    rng, x = np.random.default_rng(0), np.geomspace(1, 1000, 200)
-    assert statistics.growth(x, 3 * x ** power) == pytest.approx((power, 0), abs=1e-9)
-    p, e = statistics.growth(x, 3 * x ** power * np.exp(0.1 * rng.normal(size=200)))
-    assert abs(p - power) < 4 * e
-    assert e == pytest.approx(0.1 / np.sqrt(200) / np.log(x).std(), rel=0.3)
-    kink = np.where(x < 30, 30.0, x) ** power
-    assert statistics.growth(x, kink, least=30)[0] == pytest.approx(power)
 
 
 # Verdicts -----------------------------------------------------------------------------------------
@@ -96,43 +85,3 @@ def test_a_detectable_difference_is_found_as_often_as_it_says():
     size = statistics.detectable(runs, tests)
     found = [statistics.p_value(size + rng.normal(size=runs)) <= 0.05 / tests for _ in range(400)]
     assert np.mean(found) == pytest.approx(0.8, abs=4 * np.sqrt(0.16 / 400))
-
-
-def test_cells_near_the_paper():
-    """z has both standard errors: 10 ± 3 of 50 runs there, 11 ± 2 of 4 runs here."""
-    x = np.array([9.0, 10.0, 12.0, 13.0])
-    error = np.sqrt(x.var(ddof=1) / 4 + 9 / 50)
-    assert statistics.z_score(x, 10, 3, 50) == pytest.approx(1 / error)
-    ratios = {("adult", "linear"): np.full(5, 1.02),                 # |z| is far above 2 in both
-              ("adult", "neural-linear"): np.full(5, 1.04),
-              ("jester", "linear"): np.array([0.5, 1.5])}            # no comparable data set; z = 0
-    cells = {cell: paper.number(*cell)[0] * x for cell, x in ratios.items()}
-    cells["wheel-0.5", "carried"] = np.ones(2)                       # the paper has no number
-    assert report.near_paper(cells) == ["0 of 2", "1 of 2", "1 of 3", "2 of 3"]
-
-
-# Summaries ----------------------------------------------------------------------------------------
-
-def test_the_probability_of_improvement_counts_pairs():
-    x = [np.array([1.0, 2.0, 3.0, 4.0]), np.array([5.0])]
-    y = [np.array([0.0, 2.0, 4.0, 3.0]), np.array([4.0])]
-    assert statistics.probability_of_improvement(x, y) == pytest.approx((2.5 / 4 + 1) / 2)
-    assert statistics.mean_over_sets(x) == pytest.approx((2.5 + 5) / 2)
-
-
-def test_a_bootstrap_interval_covers_what_it_should():
-    """95 % of the intervals for a mean, of 200 samples of 30 runs, hold it: 4 sigma is 6 %."""
-    rng, held = np.random.default_rng(0), 0
-    for _ in range(200):
-        sample = [rng.normal(3, 1, 15), rng.normal(5, 1, 15)]
-        low, high = statistics.bootstrap(statistics.mean_over_sets, sample, resamples=200)
-        held += low <= 4 <= high
-    assert 0.86 < held / 200 <= 1
-
-
-def test_a_bootstrap_keeps_runs_in_pairs():
-    """x beats y in every run, though each has a large spread: resampled in pairs it always does."""
-    y = [100 * np.random.default_rng(0).normal(size=20)]
-    x = [y[0] + 1]
-    low, high = statistics.bootstrap(statistics.probability_of_improvement, x, y, resamples=50)
-    assert low == high == 1

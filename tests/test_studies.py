@@ -1,11 +1,10 @@
 """Our own studies: what they measure against closed forms, what they report on made-up results."""
-import json
+import re
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from made_results import made_up
 
 import datasets
 import nlts
@@ -13,14 +12,13 @@ import nlts_beyond
 from lab import agents, fast
 from lab.options import Options
 from lab.recipes import EQUAL, RECIPES
-from lab.runs import load, load_with_intercept, make_agent
+from lab.runs import make_agent
 from studies import (
     ablation,
     ablation_agents,
     calibration,
     calibration_agents,
     costs,
-    costs_problems,
     exploration,
 )
 from studies.depth_agents import DeepMLP
@@ -35,19 +33,6 @@ def play(agent, problem, observer=None):
             observer.before_update(agent, context, arm)
         agent.update(context, arm, rewards[arm])
     return agent
-
-
-def made_up(sets, algorithms, variants=("",), runs=4, reward=lambda *_: 0.0, **more):
-    """Results: a level per data set and run, plus reward(data set, algorithm, variant)."""
-    rng, results = np.random.default_rng(0), []
-    for d in sets:
-        level = 1000 + 100 * rng.normal(size=runs)
-        for name in algorithms:
-            for variant in variants:
-                own = level + reward(d, name, variant) + 0.1 * rng.normal(size=runs)
-                results += [{"dataset": d, "algorithm": name, "variant": variant, "run": run,
-                             "reward": own[run], "explored": 0.1, **more} for run in range(runs)]
-    return results
 
 
 def phase_inputs(seed=0, n_arms=2, n=4, g=6):
@@ -150,34 +135,29 @@ def test_a_prior_that_counts_twice_what_left_is_too_certain():
 
 
 def calibration_results():
-    """Made up: log s² is off by 2 log 2 downwards for both-priors, by 2 log 1.1 for others."""
+    """Made up: s is half of full memory's for both-priors, 1.1 and 3 times for others."""
+    factors = {"both-priors": 0.5, "carried": 1.1, "kept": 3.0, "no-prior": 3.0,
+               "perfect-prior": None}
     gains = {"both-priors": 130, "carried": 90, "kept": 50, "no-prior": 0, "perfect-prior": 100}
-    results = made_up(("statlog", "adult"), gains, reward=lambda d, name, _: gains[name])
+    results = made_up(("statlog", "adult"), gains)
     for result in results:
-        factor = {"both-priors": 0.5, "carried": 1.1, "perfect-prior": None}.get(
-            result["algorithm"], 3.0)
+        factor = factors[result["algorithm"]]
         log = factor and 2 * np.log(factor)
         result |= {"bias": log, "error": log and abs(log)}
     return results
 
 
-def test_calibration_is_reported_in_factors_of_s():
-    text = calibration.report(calibration_results())
+def test_calibration_is_reported_and_drawn_in_factors_of_s():
+    text = calibration.report(calibration_results()).replace("full\nmemory", "full memory")
     assert "nearest to full memory's s on 2 of 2 data sets" in text
-    assert "more certain than full memory on 2, and earns more than perfect-prior on 2" in text
+    assert "full memory on 2, and earns more than perfect-prior on 2, less on 0" in text
     row = next(line for line in text.splitlines() if line.startswith("Statlog"))
     assert row.split("  ")[-4:] == ["× 0.50 (× 2.00)", "× 1.10 (× 1.10)", "× 3.00 (× 3.00)",
                                     "× 3.00 (× 3.00)"]
-    won = next(line for line in text.split("won back, %")[1].splitlines() if "Statlog" in line)
-    assert won.split()[1:] == ["100", "±", "0", "130", "±", "0", "90", "±", "0", "50", "±", "0"]
-
-
-def test_the_picture_of_calibration_has_the_table_s_factors():
     (axis,) = calibration.plot(calibration_results())[""].axes
     shown = {line.get_label(): line.get_xdata() for line in axis.lines}
     np.testing.assert_allclose(shown["both priors, smallest solution"], [0.5, 0.5])
     np.testing.assert_allclose(shown["carried prior (ours)"], [1.1, 1.1])
-    assert [text.get_text() for text in axis.get_yticklabels()] == ["Statlog", "Adult"]
 
 
 # Ablation -----------------------------------------------------------------------------------------
@@ -242,7 +222,7 @@ def test_networks_of_the_studies():
 
 
 VARIANTS = [(method, variant) for method, found in ablation.CHOICES.items() for variant in found
-            if method != "linear"]
+            if method not in ("linear", "printed")]
 
 
 @pytest.mark.parametrize("method, variant", VARIANTS)
@@ -260,12 +240,6 @@ def test_every_variant_plays_and_differs_from_its_method(method, variant):
         for one, other in zip(played[0].arms, played[1].arms, strict=True))
 
 
-def test_a_linear_bandit_without_a_constant_feature():
-    recipe = ablation.CHOICES["linear"]["no constant feature"]
-    assert RECIPES["linear"].problem is load_with_intercept and recipe.problem is load
-    assert ablation.replace(recipe, problem=load_with_intercept) == RECIPES["linear"]
-
-
 def test_how_often_to_learn_is_the_only_thing_that_changes():
     tasks = ablation.often(Options("ablation", runs=1, steps=50), "statlog")
     assert len(tasks) == 9
@@ -275,26 +249,25 @@ def test_how_often_to_learn_is_the_only_thing_that_changes():
         assert task.recipe.arguments["noise"] is nlts_beyond.pooled_noise
 
 
-def ablation_results(gain):
-    """λ = 1 gains so much in both methods; carried is 20 above the others at each L."""
-    results = made_up(("statlog", "adult"), ablation.OFTEN_PLAYED, ablation.OFTEN_L,
-                      reward=lambda d, name, L: 20 * (name == "carried"))
-    for method, found in ablation.CHOICES.items():
-        results += made_up(("statlog", "adult"), [method], ["", *found],
-                           reward=lambda d, name, variant: gain * (variant == "λ = 1"))
-    return results
-
-
 def test_ablation_stars_what_differs_and_reports_every_choice():
-    lines = ablation.report(ablation_results(50.0)).splitlines()
-    for variant in {variant for found in ablation.CHOICES.values() for variant in found}:
-        assert any(line.startswith(f"  {variant} ") for line in lines)
-    starred = [line for line in lines if line.count(" *") == 2 and line.startswith("  ")]
-    assert len(starred) == 2 and all(line.startswith("  λ = 1 ") for line in starred)
-    text = "\n".join(lines)
+    """λ = 1 gains 200, nothing else does; carried is 20 above the others at each L."""
+    gains = {f"{name}/{L}": 20 * (name == "carried") for name in ablation.OFTEN_PLAYED
+             for L in ablation.OFTEN_L}
+    for method, found in ablation.CHOICES.items():
+        gains |= {f"{method}/{variant}": 200 * (variant == "λ = 1") for variant in ("", *found)}
+    lines = ablation.report(made_up(("statlog", "adult"), gains)).splitlines()
+    rows = {f"  {method}: {variant}" for method, found in ablation.CHOICES.items()
+            for variant in found}
+    assert rows <= {re.match(r" *[^ ]*( [^ ]+)*", line).group() for line in lines}
+    starred = [line.split("  ")[1] for line in lines if line.count(" *") == 2]
+    assert starred == ["both-priors: λ = 1", "carried: λ = 1",
+                       *(f"carried − {other}: {L}" for other in ("neural-linear", "both-priors")
+                         for L in ablation.OFTEN_L)]
+    text = " ".join(lines)
     assert "both-priors: of all changes, 2 are certain; the largest is λ = 1, +5 %" in text
     assert "carried against neural-linear, L = 50, 100 and 200: more in 6 of 6" in text
-    assert "carried: no change is certain." in ablation.report(ablation_results(0.0))
+    assert "carried: no change is certain." in ablation.report(
+        made_up(("statlog", "adult"), dict.fromkeys(gains, 0)))
 
 
 # Exploration --------------------------------------------------------------------------------------
@@ -309,18 +282,19 @@ def test_recipes_of_exploration_change_the_noise_and_nothing_else():
 def exploration_results():
     """Pooled noise adds 100; both-priors is 10 above full memory under b⁰ = 6 alone, carried always
     20 below it."""
-    def reward(d, name, noise):
-        gain = {"carried": -20, "both-priors": 10 * (noise == "b⁰ = 6")}.get(name, 0)
-        return 100 * (noise == "pooled") + gain
-
-    return made_up(("statlog", "wheel-0.5"), exploration.PLAYED, exploration.NOISES, reward=reward)
+    gains = {f"{name}/{noise}": 100 * (noise == "pooled") for name in exploration.PLAYED
+             for noise in exploration.NOISES}
+    gains |= {f"carried/{noise}": gains[f"carried/{noise}"] - 20 for noise in exploration.NOISES}
+    return made_up(("statlog", "wheel-0.5"), gains | {"both-priors/b⁰ = 6": 10}, noise=0.1)
 
 
 def test_exploration_reports_what_noise_and_prior_are_worth():
     text = exploration.report(exploration_results())
-    assert "both-priors against full memory, b⁰ = 6: more on 2 of 2 data sets, less on 0" in text
-    assert "both-priors against full memory, pooled: more on 0 of 2 data sets, less on 0" in text
+    answer = text.split("\n\n")[0].replace("\n", " ")
+    assert "b⁰ = 6, more on 2 of 2 data sets, less on 0" in answer
+    assert "pooled, more on 0 of 2 data sets, less on 0" in answer
     assert text.count("+100 ± 0 *") == 6 and text.count("+90 ± 0 *") == 2
+    assert text.count("-20 ± 0 *") == 8
 
 
 def test_panels_of_exploration_show_percent_of_full_memory():
@@ -335,23 +309,9 @@ def test_panels_of_exploration_show_percent_of_full_memory():
 
 # Costs --------------------------------------------------------------------------------------------
 
-def test_the_objective_is_the_one_that_is_minimized():
-    E, s2 = costs_problems.synthetic(np.random.default_rng(0), 12, 6)
-    S = nlts.match_covariance(E, s2)
-    best = costs_problems.objective(E, s2, S)
-    assert abs(costs.solved(E, s2)["excess"]) < 1e-6                 # Clarabel's
-    step = np.random.default_rng(1).normal(size=S.shape)
-    for size in (1e-3, 1e-2, 0.1):                                   # any other S is worse
-        other = S + size * np.linalg.norm(S) * (step + step.T)
-        assert costs_problems.objective(E, s2, other) > best
-    w, Q = np.linalg.eigh(S)                                         # below the bound: no gain
-    cheat = (Q * np.where(w < 1.001 * w[0], w[0] - 1e-9, w)) @ Q.T
-    assert costs_problems.objective(E, s2, cheat) == pytest.approx(best)
-
-
 def test_captured_problems_are_those_of_the_run():
     """In the first phase nothing has left the buffer: s² = |phi_old|² / lam, of 400 tuples."""
-    found = costs_problems.captured("statlog", (1,), 5)
+    found = costs.captured("statlog", 1, 5)
     problem = datasets.load("statlog", 400, 5)
     network = nlts.MLP(problem.dim, 7, seed=5)
     agent = play(nlts.NeuralLinearTS(network, 7, 700, L=10 ** 6, seed=5), problem)
@@ -362,66 +322,26 @@ def test_captured_problems_are_those_of_the_run():
         np.testing.assert_allclose(s2, right)
 
 
-@given(st.lists(st.integers(1, 50), min_size=1, max_size=30), st.integers(1, 6))
-def test_spread_keeps_the_smallest_and_the_largest(tuples, count):
-    picked = [len(s2) for _, s2 in costs_problems.spread([(None, [0] * n) for n in tuples], count)]
-    assert picked == sorted(picked) and len(picked) <= count and picked[0] == min(tuples)
-    assert count == 1 or picked[-1] == max(tuples)
-
-
 def test_phases_are_timed_and_the_limited_buffer_stays_small():
-    for at_random in (False, True):
-        found = costs.phases(750, 250, 0, at_random)
-        assert found["T"] == [250, 500, 750] and np.min(found["seconds"]) > 0
-        assert found["tuples"] == [[250] * 3, [500] * 3, [750, 700, 700]]
+    steps, tuples, seconds = costs.phases(750, 250, 0)
+    assert steps == [250, 500, 750] and np.min(seconds) > 0
+    assert tuples == [[250] * 3, [500] * 3, [750, 700, 700]]
 
 
-def test_the_factorizing_agent_knows_what_linear_ts_knows():
-    """The same tuples give the same posterior; and 4,000 choices are as often the second arm."""
-    rng = np.random.default_rng(0)
-    ours, plain = nlts.LinearTS(4, 2, initial_pulls=0), costs_problems.Factorizing(4, 2)
-    for t in range(60):
-        context, reward = rng.normal(size=4), rng.normal()
-        ours.update(context, t % 2, reward)
-        plain.update(context, t % 2, reward)
-    for i, arm in enumerate(ours.arms):
-        np.testing.assert_allclose(plain.mu[i], arm.mu_hat)
-        np.testing.assert_allclose(plain.chol[i] @ plain.chol[i].T, arm.precision)
-        assert (plain.a[i], plain.b[i]) == pytest.approx((arm.a, arm.b))
-    context = rng.normal(size=4)
-    plays = [np.mean([agent.act(context) for _ in range(4000)]) for agent in (ours, plain)]
-    assert abs(plays[0] - plays[1]) < 4 * np.sqrt(2 * 0.25 / 4000)
-
-
-def costs_measured():
+def test_costs_are_reported_and_drawn():
     """Phases of full memory take time in proportion to T; SCS 40 times ours, runs twice."""
     T = np.arange(400, 8001, 400)
-    one = {"T": T.tolist(), "seconds": [[1e-5 * t, 0.05, 0.01] for t in T],
-           "tuples": [[int(t), 700, 700] for t in T]}
-    solver = {"n": 10, "excess": 1e-9,
-              "seconds": dict(zip(costs.SOLVERS, (0.001, 0.04, 0.5), strict=True))}
-    return {"solvers": [solver] * 3, "phases": {"played": one, "at random": one},
-            "n": [costs.TUPLES, [float(n) ** 2 for n in costs.TUPLES]],
-            "n, SCS": [costs.MANY, [float(n) for n in costs.MANY]],
-            "N": [costs.ARMS, [float(N) for N in costs.ARMS]], "step": {562: [0.001, 0.003]},
-            "training": [0.4, 0.05],
-            "run": {"no-prior": [1.0, 2.0], "both-priors": [2.0, 4.0], "neural-linear": [1.0, 3.0]}}
-
-
-def test_costs_report_ratios_and_exponents():
-    measured = costs_measured()
-    exponents = [claim[3] for claim in costs.claims_of(measured)]
-    np.testing.assert_allclose(exponents, [1, 1, 0, 0, 0] * 2 + [1, 1, 2], atol=1e-6)
-    text = costs.report(measured)
+    rng = np.random.default_rng(0)
+    seconds = np.transpose([1e-5 * T, 0.05 + 0 * T, 0.01 * np.exp(0.1 * rng.normal(size=len(T)))])
+    solver = dict(zip(costs.SOLVERS, (0.001, 0.04, 0.5), strict=True))
+    measured = {"solvers": [solver] * 3, "step": {50: 0.001, 562: 0.003},
+                "phases": {"T": T, "seconds": seconds, "tuples": [[8000, 700, 700]] * len(T)},
+                "run": [[1.0, 2.0, 1.0], [2.0, 4.0, 3.0]]}
+    text = costs.report(measured).replace("\n", " ")
     assert "SCS takes 40 times" in text and "both-priors takes 2.00 times" in text
-    assert text.count("as claimed\n") == 12 and text.count(" more\n") == 1
-    for row in measured["phases"]["played"]["seconds"]:              # planted: no limited memory
-        row[1] = row[0]
-    assert " more\n" in costs.report(measured).split("both-priors, a phase")[1].split("carried")[0]
-    assert json.loads(costs.files(measured)["costs.json"])["training"] == [0.4, 0.05]
-
-
-def test_the_picture_of_costs_has_the_times_of_phases():
-    (axis,) = costs.plot(costs_measured())[""].axes
+    assert "neural-linear                                1   1.00 ± 0.00" in text
+    p, error = costs.growth(T, seconds[:, 2])
+    assert abs(p) < 4 * error < 0.3
+    (axis,) = costs.plot(measured)[""].axes
     np.testing.assert_allclose(axis.lines[0].get_ydata()[[0, -1]], [4, 80])
     assert [text.get_text() for text in axis.texts][0] == "neural-linear (full memory)"
