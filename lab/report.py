@@ -292,15 +292,16 @@ def spaced(heights, least):
     return found
 
 
-def forest(differences, rewards, base, what):
+def forest(differences, rewards, base, what, sharex=False):
     """Paired differences {(pair, data set): by run} in percent of the reward of `base`, ± 2
     standard errors: a panel per pair, a row per data set."""
     pairs = list(dict.fromkeys(pair for pair, _ in differences))
     sets = list(rewards)
     columns = min(4, len(pairs))
     lines = -(-len(pairs) // columns)
-    figure, axes = pyplot().subplots(lines, columns, sharey=True, squeeze=False, figsize=(
-        1.6 + 1.8 * columns, 0.6 + lines * (0.9 + 0.3 * len(sets))))
+    figure, axes = pyplot().subplots(
+        lines, columns, sharex=sharex, sharey=True, squeeze=False,
+        figsize=(1.6 + 1.8 * columns, 0.6 + lines * (0.9 + 0.3 * len(sets))))
     for axis, pair in zip(axes.flat, pairs, strict=False):
         own = {d: 100 * differences[pair, d] / rewards[d][base].mean() for d in sets
                if (pair, d) in differences}
@@ -314,7 +315,7 @@ def forest(differences, rewards, base, what):
         axis.grid(axis="y", alpha=0.3)
     for axis in axes.flat[len(pairs):]:
         axis.remove()
-    figure.supxlabel(f"difference in reward, % of {base}'s; each panel has its own scale",
-                     fontsize=9)
+    scales = "" if sharex else "; each panel has its own scale"
+    figure.supxlabel(f"difference in reward, % of {base}'s{scales}", fontsize=9)
     figure.suptitle(f"{what}: paired, ± 2 standard errors")
     return figure

@@ -2,6 +2,7 @@
 per arm where memory is limited. With --drift, rows are in the order of their first principal
 component: the buffer is then not like what was forgotten."""
 from collections import Counter
+from itertools import starmap
 
 import numpy as np
 
@@ -22,7 +23,8 @@ PAIRS = [
     ("printed", "both-priors"), ("printed", NONE), ("printed", "carried"),
 ]
 FOREST = [("carried", other) for other in (FULL, "both-priors", NONE, "linear")]
-BACK = "both-priors", "carried"                       # who wins back what a posterior forgets
+KINDS = [  # forgotten by the network, by the posterior; of the latter, won back by two priors
+    (FULL, PERFECT), (PERFECT, NONE), ("both-priors", NONE), ("carried", NONE)]
 README = ("linear", FULL, "both-priors", "mu-prior", NONE, "carried", "greedy", "greedy-full")
 LOCKED = 0.25                                         # of what the best arms pay
 
@@ -81,37 +83,26 @@ def scores_table(results):
         "sets of means over runs;\n± standard error over runs")
 
 
-def two_kinds(by_name):
-    """Reward forgotten by the network and by the posterior, by run."""
-    return (difference(by_name[FULL], by_name[PERFECT]),
-            difference(by_name[PERFECT], by_name[NONE]))
-
-
-def won_back(by_name, name):
+def won_back(gained, forgotten):
     """The share of what the posterior forgets that a prior wins back, and its standard error; nan
     where it forgets less than two standard errors."""
-    _, forgotten = two_kinds(by_name)
     mean, error = mean_and_error(forgotten)
-    if mean < 2 * error:
-        return np.nan, np.nan
-    return ratio_of_means(difference(by_name[name], by_name[NONE]), forgotten)
-
-
-def complete(rewards):
-    """The data sets on which both kinds of forgetting can be told apart."""
-    return {d: by_name for d, by_name in rewards.items()
-            if {FULL, PERFECT, NONE, *BACK} <= set(by_name) and len(by_name[NONE]) > 1}
+    return (np.nan, np.nan) if mean < 2 * error else ratio_of_means(gained, forgotten)
 
 
 def kinds_table(rewards):
-    """Two kinds of forgetting, and what priors win back."""
-    rows = [[title(d), *(plus_minus(*mean_and_error(x)) for x in two_kinds(by_name)),
-             *(with_error(*(100 * np.array(won_back(by_name, name)))) for name in BACK)]
-            for d, by_name in complete(rewards).items()]
+    """Two kinds of forgetting, and what priors win back; of data sets that all of them played."""
+    rows = []
+    for d, by_name in rewards.items():
+        if {FULL, PERFECT, NONE, "both-priors", "carried"} <= set(by_name):
+            network, posterior, *gained = (difference(by_name[a], by_name[b]) for a, b in KINDS)
+            shares = [100 * np.array(won_back(x, posterior)) for x in gained]
+            rows.append([title(d), plus_minus(*mean_and_error(network)),
+                         plus_minus(*mean_and_error(posterior)), *starmap(with_error, shares)])
     if not rows:
         return ""
-    header = ["reward forgotten", "by the network", "by the posterior",
-              *(f"{name} wins back, %" for name in BACK)]
+    header = ["reward forgotten", "by the network", "by the posterior", "both-priors wins back, %",
+              "carried wins back, %"]
     return text_table(header, rows) + (
         f"\nby the network: {FULL} − {PERFECT}; by the posterior: {PERFECT} − {NONE}, of which a\n"
         "prior wins back a share; ± standard error; n/a: less than two standard errors are "
@@ -130,47 +121,22 @@ def locked_text(results):
 # Pictures -----------------------------------------------------------------------------------------
 
 def plot(results):
-    """Paired differences, and two kinds of forgetting."""
+    """Paired differences; and two kinds of forgetting: by the network, by the posterior, and what
+    two priors win back of the latter."""
     rewards = {d: by_name for d, by_name in grouped(results, "dataset", "algorithm").items()
                if FULL in by_name}
-    own = [pair for pair in lab.own_pairs(results) if FULL in pair]
-    found = differences(rewards, FOREST + own)
     drift = ", contexts drift" if results[0]["drift"] else ""
+    own = [pair for pair in lab.own_pairs(results) if FULL in pair]
+    gained = differences(rewards, FOREST + own)
+    kinds = differences(rewards, KINDS)
     figures = {}
-    if found:
-        figures[""] = lab.forest(found, rewards, FULL, f"At equal settings{drift}")
-    if complete(rewards):
-        figures["kinds"] = kinds(complete(rewards), drift)
+    if gained:
+        figures[""] = lab.forest(gained, rewards, FULL, f"At equal settings{drift}")
+    if kinds:
+        figures["kinds"] = lab.forest(
+            kinds, rewards, FULL, "Forgotten by the network, forgotten by the posterior, and won "
+            f"back by two priors{drift}", sharex=True)
     return figures
-
-
-def kinds(rewards, drift):
-    """What each kind of forgetting costs, and what priors win back."""
-    figure, (left, right) = lab.pyplot().subplots(
-        1, 2, figsize=(8.5, 1.6 + 0.42 * len(rewards)), sharey=True)
-    rows = np.arange(len(rewards))
-    bars = [("by the network: full memory − perfect prior", -0.19, "#FFFFFF", "///"),
-            ("by the posterior: perfect prior − no prior", 0.19, "#B8B8B8", "")]
-    for k, (text, shift, color, hatch) in enumerate(bars):
-        lost = [mean_and_error(100 / by_name[FULL].mean() * two_kinds(by_name)[k])
-                for by_name in rewards.values()]
-        value, error = np.transpose(lost)
-        left.barh(rows + shift, value, 0.36, xerr=error, color=color, hatch=hatch, linewidth=0.5,
-                  edgecolor="black", label=text, error_kw={"linewidth": 0.8, "capsize": 2})
-    for name, shift in zip(BACK, (-0.14, 0.14), strict=True):
-        value, error = np.transpose([won_back(by_name, name) for by_name in rewards.values()])
-        right.errorbar(100 * value, rows + shift, xerr=100 * error, label=lab.label(name),
-                       markersize=5, capsize=2, **lab.style(name) | {"linestyle": "none"})
-    left.set_yticks(rows, map(title, rewards))
-    left.set(ylim=(len(rewards) - 0.4, -0.6), xlabel="reward forgotten, % of full memory's")
-    left.axvline(0, color="black", linewidth=0.8)
-    for x in (0, 100):
-        right.axvline(x, color="0.6", linewidth=0.8, zorder=0)
-    right.set_xlabel("won back of what the posterior forgets, %\n(0: no prior, 100: perfect prior)")
-    for panel in (left, right):
-        panel.legend(fontsize=8, loc="lower left", bbox_to_anchor=(0, 1), frameon=False)
-    figure.suptitle(f"Two kinds of forgetting{drift}: mean over runs ± 1 standard error")
-    return figure
 
 
 # Files --------------------------------------------------------------------------------------------

@@ -223,35 +223,27 @@ def test_the_table_stands_beside_the_papers_numbers():
 
 def test_two_kinds_of_forgetting_are_told_apart():
     """Paired by run its difficulty (sd 100) cancels: within 5 standard errors of what is put in."""
-    for by_name in statistics.grouped(EQUALS, "dataset", "algorithm").values():
-        network, posterior = equal.two_kinds(by_name)
-        assert abs(network.mean() - 100) < 5 * np.sqrt(2 / 8)
-        assert abs(posterior.mean() - 200) < 5 * np.sqrt(2 / 8)
-        half, error = equal.won_back(by_name, "both-priors")
-        assert abs(half - 0.5) < 5 * 0.007 and 0 < error < 0.02
-        mixed_up = by_name | {"no-prior": by_name["no-prior"][::-1]}   # planted: not the same runs
-        assert equal.won_back(mixed_up, "both-priors")[1] > 5 * error
-        nothing = by_name | {"perfect-prior": by_name["no-prior"] + np.tile([1.0, -1.0], 4)}
-        assert np.isnan(equal.won_back(nothing, "both-priors")).all()
+    rows = [[float(x) for x in re.findall(r"[+-]?\d+", line)] for line in
+            equal.kinds_table(statistics.grouped(EQUALS, "dataset", "algorithm")).splitlines()[1:3]]
+    for row in rows:                                  # each number is followed by its error
+        assert row[::2] == pytest.approx([100, 200, 50, 98], abs=5 * np.sqrt(2 / 8) + 0.5)
+        assert max(row[1::2]) <= 1
+    forgotten = 200 + 100 * np.random.default_rng(0).normal(size=8)
+    half, error = equal.won_back(forgotten / 2 + np.tile([1.0, -1.0], 4), forgotten)
+    assert half == pytest.approx(0.5, abs=0.01) and 0 < error < 0.01
+    assert equal.won_back(forgotten[::-1] / 2, forgotten)[1] > 5 * error     # not the same runs
+    assert np.isnan(equal.won_back(forgotten, np.tile([1.0, -1.0], 4))).all()
 
 
-def test_pictures_of_equal_show_the_numbers_of_the_report():
+def test_pictures_of_equal_show_the_differences_of_their_pairs():
     figures = equal.plot(EQUALS)
     rewards = statistics.grouped(EQUALS, "dataset", "algorithm")
-    panels = dict(zip(equal.FOREST, figures[""].axes, strict=True))
-    for (name, other), panel in panels.items():
-        assert panel.get_title() == f"{name} −\n{other}"
-        expected = [100 * (by_name[name] - by_name[other]).mean() / by_name["neural-linear"].mean()
-                    for by_name in rewards.values()]
-        np.testing.assert_allclose(panel.lines[0].get_xdata(), expected)
-    left, right = figures["kinds"].axes
-    widths = [bar.get_width() for bar in left.patches]               # by kind
-    lost = [100 * equal.two_kinds(x)[k].mean() / x["neural-linear"].mean()
-            for k in (0, 1) for x in rewards.values()]
-    np.testing.assert_allclose(widths, lost)
-    points = [line.get_xdata()[0] for line in right.lines if len(line.get_xdata()) == 2
-              and line.get_marker() in ("s", "^")]
-    assert points == pytest.approx([50, 98], abs=3.5)
+    for pairs, figure in ((equal.FOREST, figures[""]), (equal.KINDS, figures["kinds"])):
+        for (name, other), panel in zip(pairs, figure.axes, strict=True):
+            assert panel.get_title() == f"{name} −\n{other}"
+            expected = [100 * (x[name] - x[other]).mean() / x["neural-linear"].mean()
+                        for x in rewards.values()]
+            np.testing.assert_allclose(panel.lines[0].get_xdata(), expected)
 
 
 def test_scores_are_means_over_data_sets():
