@@ -223,28 +223,24 @@ def claims_table(claims, regrets, digits=0):
         f"correction for all {len(rows)} claims.")
 
 
-def distances(rewards):
-    """{(data set, algorithm): (share, z)} of cells that the paper has: our mean minus its mean, as
-    a share of it and in standard errors of both; one run is never far."""
-    found = {}
-    for cell, x in rewards.items():
-        if number := paper.number(*cell):
-            mean, error = mean_and_error(x)
-            z = (mean - number[0]) / np.hypot(error, number[1] / paper.RUNS ** 0.5)
-            found[cell] = mean / number[0] - 1, z
-    return found
+def distance(x, number):
+    """Our mean minus the paper's: as a share of it, and in standard errors of both (z); one run is
+    never far."""
+    mean, error = mean_and_error(x)
+    return mean / number[0] - 1, (mean - number[0]) / np.hypot(error, number[1] / paper.RUNS ** 0.5)
 
 
 NEAR = {"|z| < 2": lambda share, z: abs(z) < 2, "within 3 %": lambda share, z: abs(share) <= 0.03}
 
 
-def near_paper(distances):
-    """{which data sets: {what is near: '17 of 30'}}."""
+def near_paper(cells):
+    """{(which data sets, what is near): '17 of 30'} of cells {(data set, algorithm): rewards}."""
     found = {}
     for where, sets in (("comparable", paper.COMPARABLE), ("all", paper.TABLE)):
-        cells = [both for (d, _), both in distances.items() if d in sets]
-        found[where] = {kind: f"{sum(near(*both) for both in cells)} of {len(cells)}"
-                        for kind, near in NEAR.items()}
+        far = [distance(x, paper.number(*cell)) for cell, x in cells.items()
+               if cell[0] in sets and paper.number(*cell)]
+        for kind, near in NEAR.items():
+            found[where, kind] = f"{sum(near(*both) for both in far)} of {len(far)}"
     return found
 
 

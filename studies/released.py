@@ -74,11 +74,10 @@ def cells_of(results):
 def report(results):
     """How near each reading is to the paper; the readings beside the paper's numbers."""
     cells = cells_of(results)
-    near = {reading: lab.near_paper(lab.distances(own)) for reading, own in cells.items()}
-    words = ", ".join(f"{reading} {counts['comparable']['within 3 %']}"
+    near = {reading: lab.near_paper(own) for reading, own in cells.items()}
+    words = ", ".join(f"{reading} {counts['comparable', 'within 3 %']}"
                       for reading, counts in near.items() if reading != SOLVED)
-    rows = [[reading, *(text for kinds in counts.values() for text in kinds.values())]
-            for reading, counts in near.items()]
+    rows = [[reading, *counts.values()] for reading, counts in near.items()]
     header = ["cells near the paper's", "comparable data sets: |z| < 2", "within 3 %",
               "all: |z| < 2", "within 3 %"]
     sets = ", ".join(title(d) for d, _ in cells[SOLVED])

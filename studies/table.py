@@ -61,61 +61,56 @@ def papers_sign(better, worse, d):
     return int(np.sign(paper.number(d, better)[0] - paper.number(d, worse)[0]))
 
 
-def distances(results):
-    """{algorithm: {(data set, algorithm): (share, z)}}: how far we are from the paper's means."""
-    by_name = grouped(results, "algorithm", "dataset")
-    found = {name: lab.distances({(d, name): x for d, x in by_set.items()})
-             for name, by_set in by_name.items()}
-    return {name: cells for name, cells in found.items() if cells}
-
-
 # Report -------------------------------------------------------------------------------------------
 
 def report(results):
     """Rewards beside the paper's numbers, and its claims."""
-    found, far = judge(results), distances(results)
+    found = judge(results)
     sets = {d: title(d) for d in grouped(results, "dataset")}
-    parts = [answer(far), rewards_table(results, far)]
-    if far:
-        rows = claim_rows(found, list(sets), "{} ({})".format)
+    near = {name: lab.near_paper({(d, name): x for d, x in by_set.items()})
+            for name, by_set in grouped(results, "algorithm", "dataset").items()}
+    rows = claim_rows(found, list(sets), "{} ({})".format)
+    in_paper = set(sets) & set(paper.TABLE)
+    parts = [answer(near) if in_paper else "", rewards_table(results, near if in_paper else {})]
+    if rows:
         parts.append(text_table(["claim", "paper", *(title(d)[:6] for d in sets)], rows)
                      + "\n+ more, − less, 0 unclear; in brackets: in the paper, by its means alone")
     if found:
-        rows = {pair: minus(pair) for pair, _ in found}
-        parts.append(lab.difference_table("reward gained", found, rows, sets))
+        parts.append(lab.difference_table("reward gained", found,
+                                          {pair: minus(pair) for pair, _ in found}, sets))
     parts += [lab.explored_table(results), lab.solver_text(results), lab.played_text(results)]
     return "\n\n".join(filter(None, parts))
 
 
-def answer(far):
+def answer(near):
     """How many of the paper's numbers of its method are found again."""
     sentences = []
     for name in PAPERS:
-        if name in far:
-            near = lab.near_paper(far[name])
-            counts = [f"{kind} on {near['comparable'][kind]} comparable data sets "
-                      f"({near['all'][kind]} in all)" for kind in lab.NEAR]
+        if name in near:
+            counts = [f"{kind} on {near[name]['comparable', kind]} comparable data sets "
+                      f"({near[name]['all', kind]} in all)" for kind in lab.NEAR]
             sentences.append(f"{lab.label(name)}: {', '.join(counts)}.")
     return lab.wrapped("The paper's numbers of its method.", *sentences) if sentences else ""
 
 
-def rewards_table(results, far):
-    """Rewards, the paper's, and how far ours are from them."""
+def rewards_table(results, near):
+    """Rewards, the paper's, how far ours are from them, and how many are near."""
     names = list(grouped(results, "algorithm"))
     rows = []
     for d, by_name in grouped(results, "dataset", "algorithm").items():
+        far = {}
+        for name, x in by_name.items():
+            if number := paper.number(d, name):
+                share, z = lab.distance(x, number)
+                far[name] = f"{100 * share:+.1f} ({z:+.1f})"
         rows.append([title(d) + (" °" if d in paper.NOT_COMPARABLE else ""),
                      *(mean_sd(by_name[name]) if name in by_name else "" for name in names)])
-        known = [far.get(name, {}).get((d, name)) for name in names]
-        if any(known):
-            rows.append(["  in the paper", *(paper.cell(paper.number(d, name)) if cell else ""
-                                             for name, cell in zip(names, known, strict=True))])
-            rows.append(["  % above it (z)", *(f"{100 * cell[0]:+.1f} ({cell[1]:+.1f})"
-                                               if cell else "" for cell in known)])
+        if far:
+            rows.append(["  in the paper", *(paper.cell(paper.number(d, name)) for name in names)])
+            rows.append(["  % above it (z)", *(far.get(name, "") for name in names)])
     notes = f"mean ± standard deviation of {lab.runs_of(results)}"
-    if far:
-        near = [lab.near_paper(far[name]) if name in far else None for name in names]
-        rows += [[f"{kind}, {where}", *(counts[where][kind] if counts else "" for counts in near)]
+    if near:
+        rows += [[f"{kind}, {where}", *(near[name][where, kind] for name in names)]
                  for where in ("comparable", "all") for kind in lab.NEAR]
         why = "; ".join(f"{title(d)}: {why}" for d, why in paper.NOT_COMPARABLE.items())
         notes += ("; z: the difference over the standard error of both\n"

@@ -183,16 +183,17 @@ def test_agreement_is_counted_over_comparable_data_sets_and_over_all():
     """On Statlog the paper has 4,825 ± 305 of 50 runs; z has the standard errors of both."""
     assert sorted(paper.COMPARABLE) == [
         "adult", "covertype", "epileptic", "mushroom", "smartphones", "statlog"]
-    share, z = report.distances({("statlog", "printed"): np.array([4800.0, 4900.0])})[
-        "statlog", "printed"]
+    share, z = report.distance(np.array([4800.0, 4900.0]), paper.number("statlog", "printed"))
     assert share == pytest.approx(25 / 4825)
     assert z == pytest.approx(25 / np.sqrt(50 ** 2 + 305 ** 2 / 50))
-    assert report.distances({("wheel-0.5", "carried"): np.ones(2)}) == {}    # not in the paper
-    cells = {"statlog": (0.02, 2.5), "adult": (0.05, 1.0), "census": (0.0, 0.0)}
-    text = table.answer({"printed": {(d, "printed"): both for d, both in cells.items()}})
-    text = text.replace("\n", " ")
-    assert "|z| < 2 on 1 of 2 comparable data sets (2 of 3 in all)" in text
-    assert "within 3 % on 1 of 2 comparable data sets (2 of 3 in all)" in text
+    ratios = {("adult", "linear"): np.full(5, 1.02),                 # |z| is far above 2 in both
+              ("adult", "neural-linear"): np.full(5, 1.04),
+              ("jester", "linear"): np.array([0.5, 1.5])}            # not comparable; z = 0
+    cells = {cell: paper.number(*cell)[0] * x for cell, x in ratios.items()}
+    near = report.near_paper(cells | {("adult", "carried"): np.ones(2)})     # not in the paper
+    assert list(near.values()) == ["0 of 2", "1 of 2", "1 of 3", "2 of 3"]
+    text = table.answer({"printed": near}).replace("\n", " ")
+    assert "|z| < 2 on 0 of 2 comparable data sets (1 of 3 in all), within 3 % on 1 of 2" in text
 
 
 def test_the_grid_has_our_signs_and_the_papers_claims_in_bold():
