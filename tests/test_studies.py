@@ -77,21 +77,6 @@ def test_where_the_solver_fails_phi_old_is_kept():
     assert hasty.counts["inaccurate"] == hasty.counts["solved"]
 
 
-@pytest.mark.parametrize("memory, same", [(1000, True), (14, False)])
-def test_the_perfect_prior_is_full_memory_until_its_buffer_is_full(memory, same):
-    problem = datasets.load("statlog", 120, 3)
-    settings = {"train": fast.train, "seed": 2, "L": 30, "P": 5}
-    networks = [nlts.MLP(problem.dim, 7, seed=1) for _ in range(2)]
-    full = play(nlts.NeuralLinearTS(networks[0], 7, None, **settings), problem)
-    perfect = play(agents.perfect_prior(networks[1], 7, memory, **settings), problem)
-    assert np.array_equal(*(network.input.detach() for network in networks)) == same
-    contexts, played, _ = perfect.buffer.arrays()
-    phi = nlts.last_layer_activations(perfect.network, contexts)
-    for i, arm in enumerate(perfect.arms):            # it knows all tuples, whatever the buffer
-        np.testing.assert_allclose(arm.Phi, phi[played == i].T @ phi[played == i], atol=1e-9)
-        assert not same or np.array_equal(arm.mu_hat, full.arms[i].mu_hat)
-
-
 # Calibration --------------------------------------------------------------------------------------
 
 def calibrated(prior, steps=200):
