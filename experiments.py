@@ -47,7 +47,7 @@ COMMANDS = {
         "Appendix C in numbers, and where its assumptions end", 1, "studies.sanity", {"runs": 20},
         plays=False),
     "costs": Command(
-        "Sec. 3.1 measured: time and memory, solvers of Eq. 6, a step", 5, "studies.costs",
+        "Sec. 3.1 measured: time and memory, solvers of Eq. 6, a step", 1, "studies.costs",
         {"runs": 3, "data_dir": None}, plays=False),
     "released": Command(
         "the paper's table as the released program plays it", 75, "studies.released",

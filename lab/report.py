@@ -293,8 +293,8 @@ def forest(differences, rewards, base, what, sharex=False):
     standard errors: a panel per pair, a row per data set."""
     pairs = list(dict.fromkeys(pair for pair, _ in differences))
     sets = list(rewards)
-    columns = min(4, len(pairs))
-    lines = -(-len(pairs) // columns)
+    lines = -(-len(pairs) // 4)
+    columns = -(-len(pairs) // lines)
     figure, axes = pyplot().subplots(
         lines, columns, sharex=sharex, sharey=True, squeeze=False,
         figsize=(1.6 + 1.8 * columns, 0.6 + lines * (0.9 + 0.3 * len(sets))))

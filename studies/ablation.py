@@ -101,7 +101,8 @@ def report(results):
     return "\n\n".join([
         lab.wrapped(*answers(rewards, found)),
         lab.difference_table("minus its method's reward, or L = 100's", found, rows, sets,
-                             above=above) + "\n" + lab.power_text(found),
+                             above=above)
+        + "\nRows with L are at equal settings, except for L and P = 2L.\n" + lab.power_text(found),
         lab.played_text(results)])
 
 

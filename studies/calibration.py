@@ -45,14 +45,14 @@ def report(results):
                          for name in names)] for d, own in ratios.items()]
     return "\n\n".join([
         lab.wrapped(f"carried is nearest to full memory's s on {nearest.count('carried')} of "
-                f"{len(nearest)} data sets. both-priors is more certain than full memory on "
-                f"{len(certain)}, and earns more than perfect-prior on {signs.count(1)}, less on "
-                f"{signs.count(-1)}."),
+                    f"{len(nearest)} data sets. both-priors is more certain than full memory on "
+                    f"{len(certain)}, and earns more than perfect-prior on {signs.count(1)}, less "
+                    f"on {signs.count(-1)}."),
         text_table(["s relative to full memory", *names], rows)
         + "\nOn tuples that left the buffer, geometric mean over phases and arms: below 1, more "
         "certain than full\nmemory. In brackets the factor by which s is off, whatever the side.",
         lab.difference_table("reward − perfect-prior's", found, {d: title(d) for d in rewards},
-                         {name: name for name in names}), lab.played_text(results)])
+                             {name: name for name in names}), lab.played_text(results)])
 
 
 def by_set(results, value):

@@ -143,8 +143,8 @@ def report(measured):
     low, high = (1000 * seconds for seconds in measured["step"].values())
     return "\n\n".join([
         lab.wrapped(f"On buffers of real runs SCS takes {np.median(ratios[SCS]):.0f} times the CPU "
-                f"time of {OURS}. A run of both-priors takes {runs[1]:.2f} times the CPU time of "
-                f"one of no-prior, one of full memory {runs[2]:.2f} times."),
+                    f"time of {OURS}. A run of both-priors takes {runs[1]:.2f} times the CPU time "
+                    f"of one of no-prior, one of full memory {runs[2]:.2f} times."),
         text_table(["Eq. 6", "median ms", "median ratio", "range"], solvers)
         + f"\n{len(measured['solvers'])} buffers of the fifth learning phase of both-priors, "
         "g = 50",

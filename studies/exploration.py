@@ -38,20 +38,22 @@ def measure(options):
 def report(results):
     """What limited memory gains over full memory under each noise; what pooled noise gains."""
     rewards = grouped(results, "variant", "dataset", "algorithm")
-    found = judged({(f"{noise}: {name} − full memory", d): difference(own[name], own[PLAYED[0]])
-                    for noise, sets in rewards.items() for d, own in sets.items()
-                    for name in PLAYED[1:]}
-                   | {(f"{name}: pooled − b⁰ = 6", d): difference(own[name],
-                                                                  rewards["b⁰ = 6"][d][name])
-                      for d, own in rewards["pooled"].items() for name in PLAYED})
+    gains = {(f"{noise}: {name} − full memory", d): difference(own[name], own["neural-linear"])
+             for noise, sets in rewards.items() for d, own in sets.items() for name in PLAYED[1:]}
+    for d, own in rewards["pooled"].items():
+        for name in PLAYED:
+            gains[f"{name}: pooled − b⁰ = 6", d] = difference(own[name],
+                                                              rewards["b⁰ = 6"][d][name])
+    found = judged(gains)
     words = [f"{noise}, {lab.counted(found, f'{noise}: both-priors − full memory')}"
              for noise in NOISES]
     sets = {d: title(d) for d in grouped(results, "dataset")}
+    by_noise = [result | {"dataset": f"{result['dataset']}, {result['variant']}"}
+                for result in results]
     return "\n\n".join([
         lab.wrapped(f"both-priors earns, against full memory: {'; '.join(words)}."),
         lab.difference_table("reward gained", found, {row: row for row, _ in found}, sets),
-        lab.explored_table([result | {"dataset": f"{result['dataset']}, {result['variant']}"}
-                        for result in results]), lab.played_text(results)])
+        lab.explored_table(by_noise), lab.played_text(results)])
 
 
 def plot(results):

@@ -49,9 +49,10 @@ def report(results):
     pairs = {pair: minus(pair) for pair, _ in found}
     counts = [f"carried against {pair[1]}: {lab.counted(found, pair)}." for pair in pairs]
     return "\n\n".join([
-        lab.wrapped(*counts, f"All but LiM2, which learns at every step, have L = {EQUAL['L']} and "
-                f"P = {EQUAL['P']}; all have {EQUAL['initial_pulls']} initial pulls. LiM2 and "
-                "NeuralTS have a noise of their own, the others pooled noise."),
+        lab.wrapped(*counts, "All but LiM2, which learns at every step, have "
+                    f"L = {EQUAL['L']} and P = {EQUAL['P']}; all have {EQUAL['initial_pulls']} "
+                    "initial pulls. LiM2 and NeuralTS have a noise of their own, the others pooled "
+                    "noise."),
         lab.difference_table("reward gained", found, pairs, {d: title(d) for d in rewards})
         + "\n" + lab.power_text(found),
         lab.rewards_table(results), lab.worst_table(results),

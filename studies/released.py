@@ -74,13 +74,13 @@ def cells_of(results):
 def report(results):
     """How near each reading is to the paper; the readings beside the paper's numbers."""
     cells = cells_of(results)
-    near = {reading: lab.near_paper(own) for reading, own in cells.items()}
+    near = {reading: lab.near_paper(own) for reading, own in cells.items() if own}
     words = ", ".join(f"{reading} {counts['comparable', 'within 3 %']}"
                       for reading, counts in near.items() if reading != SOLVED)
     rows = [[reading, *counts.values()] for reading, counts in near.items()]
     header = ["cells near the paper's", "comparable data sets: |z| < 2", "within 3 %",
               "all: |z| < 2", "within 3 %"]
-    sets = ", ".join(title(d) for d, _ in cells[SOLVED])
+    sets = ", ".join(map(title, SCS))
     return "\n\n".join([
         lab.wrapped(f"Cells within 3 % of the paper's on the comparable data sets: {words}."),
         text_table(header, rows) + "\n" + lab.wrapped(
@@ -107,7 +107,7 @@ def plot(results):
     cells = cells_of(results)
     sets, names = list(grouped(results, "dataset")), list(grouped(results, "algorithm"))
     figure, axes = lab.pyplot().subplots(1, len(names), sharey=True, squeeze=False,
-                                     figsize=(1.4 + 1.5 * len(names), 1.5 + 0.4 * len(sets)))
+                                         figsize=(1.4 + 1.5 * len(names), 1.5 + 0.4 * len(sets)))
     for axis, name in zip(axes[0], names, strict=True):
         for row, d in enumerate(sets):
             mean, sd = paper.number(d, name)
