@@ -215,6 +215,8 @@ def claims_table(claims, regrets, digits=0):
                 text = f"{better} as good as {worse} (within {slack:.0%} of its regret)"
             saved[text] = difference(known[worse], known[better])
             slacks[text] = slack * known[worse].mean()
+    if not saved:
+        return ""
     found = judged({text: x + slacks[text] for text, x in saved.items()})
     rows = [[text, plus_minus(*mean_and_error(x), digits), VERDICTS[found[text].sign]]
             for text, x in saved.items()]
