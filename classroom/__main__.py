@@ -17,8 +17,7 @@ from .catalogue import ALL, ASSIGNMENTS, BUGS
 from .contest import ContestGrader
 from .grading import Grader
 from .hunting import HuntGrader
-from .sandbox import bubblewrap_works
-from .testing import Unloadable
+from .sandbox import Unloadable, bubblewrap_works
 
 WARNING = ("warning: no bubblewrap, so students' code runs as a plain process of yours. It can "
            "read and change your files, use your network, start processes that outlive the "

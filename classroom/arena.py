@@ -4,6 +4,8 @@
 """
 from collections import Counter
 
+import numpy as np
+
 SECONDS = 300                                    # of CPU time, for one prior in all runs
 MEMORY = 50                                      # buffered tuples per arm
 
@@ -13,6 +15,7 @@ def earned(nlts, problems, make=None, **options):
     problems: (set, seed, hyperparameters, contexts (n, d), rewards of all arms (n, N)) per run."""
     sums = Counter()
     for name, seed, hyper, contexts, rewards in problems:
+        contexts, rewards = np.array(contexts), np.array(rewards)
         arms = rewards.shape[1]
         network = nlts.MLP(contexts.shape[1], arms, seed=seed)
         agent = (make or nlts.NeuralLinearTS)(network, arms, memory=MEMORY * arms, seed=seed,

@@ -1,20 +1,14 @@
-"""The tests of every function to write. What a test asks for stands in the function's docstring.
+"""The tests of every function to write, by its marker. What a test asks for stands in the
+function's docstring.
 
 A test is written as if it ran in the student's process: `s.test` begins it, `s.nlts` is the
 student's module, numbers come from `s`, and `s.same` says what is compared with the reference.
 """
 import numpy as np
 
-from .scripts import case
-
-POSTERIOR = "BayesianLinearRegression"
-MATCHED = {"digits": 2e-2}                       # of solvers: two digits
-
-
 # blr ----------------------------------------------------------------------------------------------
 
-@case(f"{POSTERIOR}.update")
-def posterior_update(s):
+def blr_update(s):
     for title, names in (("Phi, f and R2: sums over the tuples", ("Phi", "f", "R2")),
                          ("a and n: counts of the tuples", ("a", "n")),
                          ("precision, and a root with root root' = precision^-1", ("root",)),
@@ -40,8 +34,7 @@ def posterior_update(s):
     s.same(arm.root, how="root")
 
 
-@case(f"{POSTERIOR}.s2")
-def posterior_s2(s):
+def blr_s2(s):
     s.test("one dimension: phi^2 over the precision")
     s.same(s.arm([[4.0]], [0.0], 6.0, 6.0).s2(s.normal(3, 1)))
 
@@ -58,8 +51,7 @@ def same_posterior(s, arm):
     s.same(arm.precision, arm.mu_hat, arm.a, arm.b, arm.n, digits=1e-3)
 
 
-@case(f"{POSTERIOR}.without")
-def posterior_without(s):
+def blr_without(s):
     s.test("precision, mu_hat, a, b and n of the tuples that are left")
     arm, E, r = s.posterior(3, 6)
     same_posterior(s, arm.without(E[:2], r[:2]))
@@ -77,29 +69,24 @@ def posterior_without(s):
 
 # thompson -----------------------------------------------------------------------------------------
 
-def noises(s, scales):
-    arms = [s.posterior(1, 3, b0)[0] for b0 in scales]
-    rights = [s.right[arm._path] for arm in arms]
-    laws = [{"law": "inverse gamma", "a": right.a, "b": right.b} for right in rights]
-    s.draws([s.function], arms, s.nlts.Config(), s.rng(), laws=laws)
-    return arms
-
-
-@case("inverse_gamma_noise")
 def inverse_gamma_noise(s):
-    s.test("one nu2 for each arm, from its own a and b, independent of the others")
-    noises(s, (0.3, 2.0, 20.0))
-
-    s.test("five arms, and one")
-    noises(s, (0.1, 1.0, 5.0, 0.5, 50.0))
-    noises(s, (3.0,))
+    for title, *classes in (
+            ("one nu2 for each arm, from its own a and b, independent of the others",
+             (0.3, 2.0, 20.0)),
+            ("five arms, and one", (0.1, 1.0, 5.0, 0.5, 50.0), (3.0,))):
+        s.test(title)
+        for scales in classes:
+            arms = [s.posterior(1, 3, b0)[0] for b0 in scales]
+            rights = [s.right[arm._path] for arm in arms]
+            args = [[right.a for right in rights], 0.0, [right.b for right in rights]]
+            s.draws([s.function], arms, s.nlts.Config(), s.rng(), law="invgamma", args=args)
 
     s.test("the rng that is passed in decides, NumPy's global generator does not")
-    s.repeats(s.function, [s.posterior(1, 3)[0], s.posterior(1, 9)[0]], s.nlts.Config())
+    arms, seed = [s.posterior(1, n)[0] for n in (3, 9)], s.integer()
+    s.twice(lambda: s.function(arms, s.nlts.Config(), s.rng(seed)))
 
 
-@case(f"{POSTERIOR}.sample")
-def posterior_sample(s):
+def blr_sample(s):
     s.test("mean and covariance nu2 precision^-1")
     s.samples([s.posterior(3, 4)[0]], 9.0)
 
@@ -112,35 +99,37 @@ def posterior_sample(s):
     s.same(*s.state(arms[0]), *s.state(arms[1]))
 
     s.test("the rng that is passed in decides, NumPy's global generator does not")
-    s.repeats(s.posterior(3, 4)[0].sample, 2.0)
+    arm, seed = s.posterior(3, 4)[0], s.integer()
+    s.twice(lambda: arm.sample(2.0, s.rng(seed)))
 
 
-def sampled(s, scales, v=None):
-    """An agent with an arm for each scale of noise, a context, and the distributions of scores."""
+def scored(s, scales, v=None):
+    """Compare the scores of an agent with an arm for each scale of noise: their distributions are
+    Student-t, or normal with v."""
     context = s.normal(2)
     agent = s.nlts.LinearTS(2, len(scales), v=v, seed=s.integer())
-    arms = [s.posterior(2, n + 1, b0)[0] for n, b0 in enumerate(scales)]
-    agent.arms = arms
-    return agent, context, s.scored(arms, context, v)
+    arms = agent.arms = [s.posterior(2, n + 1, b0)[0] for n, b0 in enumerate(scales)]
+    rights = [s.right[arm._path] for arm in arms]
+    nu2 = [v ** 2 if v else right.b / right.a for right in rights]
+    args = [[context @ right.mu_hat for right in rights],
+            [np.sqrt(nu2_i * right.s2(context[None])[0])
+             for nu2_i, right in zip(nu2, rights, strict=True)]]
+    if v is None:
+        args.insert(0, [2 * right.a for right in rights])
+    s.draws([agent.scores], context, law="norm" if v else "t", args=args)
 
 
-@case("LinearTS.scores")
 def linearts_scores(s):
     s.test("each score has its distribution, and none depends on another")
-    agent, context, laws = sampled(s, (0.5, 3.0, 30.0))
-    s.draws([agent.scores], context, laws=laws)
+    scored(s, (0.5, 3.0, 30.0))
 
     s.test("with v given the noise variance is v^2, also of two arms")
-    agent, context, laws = sampled(s, (1.0, 9.0), 0.3)
-    s.draws([agent.scores], context, laws=laws)
+    scored(s, (1.0, 9.0), 0.3)
 
     s.test("self.rng decides, NumPy's global generator does not; nothing else is changed")
-    seed, context, made = s.integer(), s.normal(2), []
-    for global_seed in (1, 2):
-        s.nlts.np.random.seed(global_seed)
-        agent = s.nlts.LinearTS(2, 2, seed=seed)
-        made.append(agent.scores(context))
-    s.same(made[1], how="repeats", before=s.place(made[0]))
+    seed, context, agent = s.integer(), s.normal(2), s.nlts.LinearTS(2, 2)
+    s.twice(lambda: s.nlts.LinearTS(2, 2, seed=seed).scores(context))
+    agent.scores(context)
     s.same(agent.t, agent.chosen, *s.state(agent.arms[0]))
 
 
@@ -155,7 +144,6 @@ def first_pulls(s, pulls, chosen, seen):
     s.same(agent.act(context))
 
 
-@case("LinearTS.act")
 def linearts_act(s):
     s.test("first the arm with the fewest pulls, until each has initial_pulls")
     for pulls, seen in ((0, (1, 0, 0)), (1, (1, 0, 0)), (1, (1, 1, 0)), (1, (2, 1, 1)),
@@ -185,7 +173,6 @@ def linearts_act(s):
             s.same(agent.chosen.sum())
 
 
-@case("LinearTS.update")
 def linearts_update(s):
     s.test("the played arm learns, no other does")
     agent = s.nlts.LinearTS(3, 3)
@@ -204,41 +191,21 @@ def linearts_update(s):
 
 # buffer -------------------------------------------------------------------------------------------
 
-def add_five(s, buffer):
-    for i in range(5):
-        buffer.add(np.array([i, 1.0]), s.integer(0, 3), s.normal())
-    s.same(buffer.tuples)
-
-
-@case("ReplayBuffer.add")
 def replaybuffer_add(s):
-    s.test("below capacity everything is kept, in order of time")
-    add_five(s, s.nlts.ReplayBuffer(5))
-
-    s.test("without a capacity, too")
-    add_five(s, s.nlts.ReplayBuffer(None))
-
-    s.test("a full buffer loses the first tuple of the same arm")
-    buffer = s.buffer_of([0, 1, 0, 2, 1], 5)
-    for arm in (1, 0, 0, 2, 1):
-        buffer.add(s.normal(2), arm, s.normal())
-        s.same(buffer.tuples)
-
-    s.test("if there is none, the first tuple of the arm that has most")
-    buffer = s.buffer_of([1, 2, 0, 2, 1, 2], 6)
-    buffer.add(s.normal(2), 4, s.normal())
-    s.same(buffer.tuples)
-
-    s.test("of several such arms, the lowest")
-    buffer = s.buffer_of([2, 1, 2, 1], 4)
-    buffer.add(s.normal(2), 0, s.normal())
-    s.same(buffer.tuples)
-
-    s.test("the tuple that is just stored stays, also in a buffer for one")
-    buffer = s.buffer_of([1], 1)
-    for arm in (1, 0):
-        buffer.add(s.normal(2), arm, s.normal())
-        s.same(buffer.tuples)
+    for title, capacity, kept, added in (
+            ("below capacity everything is kept, in order of time", 5, (), (0, 2, 1, 0, 2)),
+            ("without a capacity, too", None, (), (1, 0, 0, 2, 1)),
+            ("a full buffer loses the first tuple of the same arm", 5, (0, 1, 0, 2, 1),
+             (1, 0, 0, 2, 1)),
+            ("if there is none, the first tuple of the arm that has most", 6, (1, 2, 0, 2, 1, 2),
+             (4,)),
+            ("of several such arms, the lowest", 4, (2, 1, 2, 1), (0,)),
+            ("the tuple that is just stored stays, also in a buffer for one", 1, (1,), (1, 0))):
+        s.test(title)
+        buffer = s.buffer_of(kept, capacity)
+        for arm in added:
+            buffer.add(s.normal(2), arm, s.normal())
+            s.same(buffer.tuples)
 
     s.test("the stored context is a copy")
     buffer, context = s.nlts.ReplayBuffer(3), s.nlts.np.array(s.normal(2))
@@ -247,7 +214,6 @@ def replaybuffer_add(s):
     s.same(buffer.tuples)
 
 
-@case("ReplayBuffer.arrays")
 def replaybuffer_arrays(s):
     s.test("contexts, arms and rewards of all tuples, oldest first")
     buffer = s.buffer_of([0, 2, 1, 2])
@@ -257,7 +223,7 @@ def replaybuffer_arrays(s):
     s.same(s.buffer_of([3]).arrays())
 
     s.test("an empty buffer is a ValueError")
-    s.refused(s.nlts.ReplayBuffer(4).arrays())
+    s.same(s.nlts.error_of(s.nlts.ReplayBuffer(4).arrays))
 
 
 # invertible ---------------------------------------------------------------------------------------
@@ -268,7 +234,6 @@ def square(s, g, n=None):
     return E_old, E_old @ (s.normal(g, g) + 2 * np.eye(g)).T
 
 
-@case("match_mean")
 def match_mean(s):
     s.test("square and invertible: the same predictions under the new features")
     s.same(s.function(*square(s, 1), s.normal(1)), s.function(*square(s, 3), s.normal(3)),
@@ -281,89 +246,73 @@ def match_mean(s):
     s.same(s.function(s.normal(2, 4), s.normal(2, 4), s.normal(4)))
 
 
-def carried(s, *features):
-    """invertible_prior of arms with these (E_old, E_new), and the arms afterwards."""
-    forgotten = [s.posterior(E_old.shape[1], 4)[0] for E_old, _ in features]
-    g = features[0][0].shape[1]
-    found = s.function(forgotten, [E for E, _ in features], [E for _, E in features],
-                       s.normal(len(features), g), 0.25)
-    return found, forgotten
+def arguments(s, *features):
+    """The arguments of a prior: arms that have forgotten tuples, with these (E_old, E_new)."""
+    E_old, E_new = zip(*features, strict=True)
+    g = E_old[0].shape[1]
+    forgotten = [s.posterior(g, n + 3)[0] for n in range(len(features))]
+    return forgotten, E_old, E_new, s.normal(len(features), g), 0.25
 
 
-@case("invertible_prior")
 def invertible_prior(s):
     s.test("the example by hand of the page: from feature 2 to feature 6")
     arm = s.arm([[4.0]], [1.5], 6.0, 6.0)
     s.same(s.function([arm], [np.array([[2.0]])], [np.array([[6.0]])], s.normal(1, 1), 0.25))
 
     s.test("square and invertible features: Eqs. 7 and 8")
-    s.same(carried(s, square(s, 3))[0], digits=1e-3)
+    s.same(s.function(*arguments(s, square(s, 3))), digits=1e-3)
 
     s.test("two arms, each with its own; more tuples than features")
-    s.same(carried(s, square(s, 2, 5), square(s, 2, 3))[0], digits=1e-3)
+    s.same(s.function(*arguments(s, square(s, 2, 5), square(s, 2, 3))), digits=1e-3)
 
     s.test("forgotten is left as it is")
-    found, forgotten = carried(s, square(s, 2))
-    s.same(found, *s.state(forgotten[0]), digits=1e-3)
+    given = arguments(s, square(s, 2))
+    s.same(s.function(*given), *s.state(given[0][0]), digits=1e-3)
 
     s.test("rows of a rank below g are a ValueError")
-    s.refused(carried(s, (s.normal(2, 3), s.normal(2, 3)))[0])
+    s.same(s.nlts.error_of(s.function, *arguments(s, (s.normal(2, 3), s.normal(2, 3)))))
 
 
 # matching -----------------------------------------------------------------------------------------
 
-def best_fit(s, E, s2):
-    s.same(s.function(E, s2), how="fits", E=E.tolist(), s2=s2.tolist())
-
-
-@case("match_covariance_sdp")
 def match_covariance_sdp(s):
-    s.test("one dimension: the least squares of Eq. 6")
-    best_fit(s, s.normal(1, 1), s.positive(1))
-
-    s.test("as many tuples as features")
-    best_fit(s, s.normal(3, 3), s.positive(3))
-
-    s.test("more tuples than a covariance can match")
-    best_fit(s, s.normal(12, 2), s.positive(12))
-
-    s.test("S stays positive semidefinite where least squares alone would not")
-    E = np.array([[1.0, 0.0], [0.0, 1.0], [0.7, 0.7]])
-    best_fit(s, E, np.array([1.0, 1.0, 4.0]) * s.positive(1))
+    for title, E, s2 in (
+            ("one dimension: the least squares of Eq. 6", s.normal(1, 1), s.positive(1)),
+            ("as many tuples as features", s.normal(3, 3), s.positive(3)),
+            ("more tuples than a covariance can match", s.normal(12, 2), s.positive(12)),
+            ("S stays positive semidefinite where least squares alone would not",
+             np.array([[1.0, 0.0], [0.0, 1.0], [0.7, 0.7]]),
+             np.array([1.0, 1.0, 4.0]) * s.positive(1))):
+        s.test(title)
+        s.same(s.function(E, s2), how="fits", E=E.tolist(), s2=s2.tolist())
 
     s.test("with rho and least: the one solution of a unique problem")
-    s.same(s.function(s.normal(4, 3), s.positive(4), 0.1, 0.05), **MATCHED)
-    s.same(s.function(s.normal(3, 2), 3 * s.positive(3), 2.0), **MATCHED)
-    s.same(s.function(s.normal(3, 2), 0.05 * s.positive(3), rho=2.0, least=0.3), **MATCHED)
+    s.same(s.function(s.normal(4, 3), s.positive(4), 0.1, 0.05),
+           s.function(s.normal(3, 2), 3 * s.positive(3), 2.0),
+           s.function(s.normal(3, 2), 0.05 * s.positive(3), rho=2.0, least=0.3), digits=2e-2)
 
 
 # limited ------------------------------------------------------------------------------------------
 
-def matched(s, n_arms, g, rows=4, **options):
-    """likelihood_matching of some arms; the first has `rows` tuples."""
-    forgotten = [s.posterior(g, n + 3)[0] for n in range(n_arms)]
-    E_old, E_new = [[s.normal(n + rows, g) for n in range(n_arms)] for _ in range(2)]
-    return s.function(forgotten, E_old, E_new, s.normal(n_arms, g), 0.25, **options)
-
-
-@case("likelihood_matching")
 def likelihood_matching(s):
+    def moved(g, *numbers):
+        return arguments(s, *[(s.normal(n, g), s.normal(n, g)) for n in numbers])
+
     s.test("one arm: s2 of what was forgotten, matched under the new features; the last layer")
-    s.same(matched(s, 1, 3), digits=1e-3)
+    s.same(s.function(*moved(3, 4)), digits=1e-3)
 
     s.test("three arms, each with its own")
-    s.same(matched(s, 3, 2), digits=1e-3)
+    s.same(s.function(*moved(2, 4, 5, 6)), digits=1e-3)
 
     s.test("another `match` than the default is used")
-    s.same(matched(s, 2, 3, match=s.nlts.other_match), digits=1e-3)
+    s.same(s.function(*moved(3, 4, 5), match=s.nlts.other_match), digits=1e-3)
 
     s.test("an arm without tuples, or without features, keeps its precision")
-    s.same(matched(s, 2, 3, rows=0), digits=1e-3)
-    arm, E, _ = s.posterior(2, 3)
-    s.same(s.function([arm], [E], [0 * E], s.normal(1, 2), 0.25))
+    s.same(s.function(*moved(3, 0, 1)), digits=1e-3)
+    E = s.normal(3, 2)
+    s.same(s.function(*arguments(s, (E, 0 * E))))
 
 
-@case("NeuralLinearTS.phi")
 def neurallinearts_phi(s):
     s.test("the features of a context, under the network as it is now")
     agent = s.network_agent(s.nlts.no_prior, 2)
@@ -376,7 +325,6 @@ def neurallinearts_phi(s):
     s.same(agent.phi(s.normal(3)))
 
 
-@case("NeuralLinearTS.update")
 def neurallinearts_update(s):
     s.test("the tuple goes to the buffer and to its arm")
     agent = s.network_agent(s.nlts.no_prior, 7, L=100)
@@ -390,7 +338,6 @@ def neurallinearts_update(s):
         s.same(agent.network.weights)
 
 
-@case("NeuralLinearTS.learn")
 def neurallinearts_learn(s):
     s.test("the network is trained on the buffer, by self.train; t and the buffer stay")
     agent = s.network_agent(s.nlts.no_prior)
@@ -413,12 +360,9 @@ def neurallinearts_learn(s):
 
 # prior --------------------------------------------------------------------------------------------
 
-@case("better_prior")
 def better_prior(s):
     for title, moved in (("features that did not move: one (Phi0, mu0) per arm, symmetric and "
                           "positive definite", 0.0), ("features that moved", 1.0)):
         s.test(title)
-        forgotten = [s.posterior(3, 4)[0], s.posterior(3, 4)[0]]
-        E_old = [s.normal(5, 3), s.normal(0, 3)]
-        E_new = [E + moved * s.normal(*E.shape) for E in E_old]
-        s.same(s.function(forgotten, E_old, E_new, s.normal(2, 3), 0.25), how="priors")
+        features = [(E, E + moved * s.normal(*E.shape)) for E in (s.normal(5, 3), s.normal(0, 3))]
+        s.same(s.function(*arguments(s, *features)), how="priors")

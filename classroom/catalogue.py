@@ -11,6 +11,11 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 
 
+def marker_of(function):
+    """Its short name: on the command line, as a column, and of its tests in cases.py."""
+    return function.replace("BayesianLinearRegression", "blr").replace(".", "_").lower()
+
+
 @dataclass(frozen=True)
 class Part:
     """A function to write."""
@@ -25,9 +30,7 @@ class Part:
 
     @property
     def marker(self):
-        """Its short name: on the command line, and as a column."""
-        short = self.function.replace("BayesianLinearRegression", "blr").replace(".", "_")
-        return short.lower().strip("_")
+        return marker_of(self.function)
 
 
 def read_text(*names):

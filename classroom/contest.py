@@ -1,17 +1,14 @@
 """The open assignment: tests that a prior is valid, then the arena."""
-import hashlib
-import multiprocessing
-import os
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+
+import numpy as np
 
 from . import arena, source
 from .catalogue import ROOT
-from .comparisons import compare, read
 from .grading import Grader
-from .sandbox import Broken
+from .sandbox import Broken, Worker
 from .scripts import RemoteRef
-from .testing import start
+from .testing import judge
 from .worker import encode
 
 SETS = ("mushroom", "adult")
@@ -27,29 +24,19 @@ def draw_problems(seed):
     """The runs: rows of the data sets, drawn by the seed."""
     import datasets  # only here: the other assignments do without data
     drawn = []
-    for name, run in ((name, run) for name in SETS for run in range(RUNS)):
-        digest = hashlib.sha256(f"{seed} {name} {run}".encode()).digest()
-        own = int.from_bytes(digest[:8], "big") >> 1
+    for name, own in ((name, seed + run) for name in SETS for run in range(RUNS)):
         data = datasets.load(name, STEPS, seed=own)
         drawn.append((name, own, HYPER, data.contexts, data.rewards))
     return drawn
 
 
-def baseline(kind, problems):
-    """{set: reward} of no prior, the paper's or the perfect one."""
+def baselines_of(problems):
+    """{kind: {set: reward}} of no prior, the paper's and the perfect one."""
     import nlts
     from lab.recipes import RECIPES
     options = {"none": {"prior": nlts.no_prior}, "paper": {},
                "perfect": {"make": RECIPES["perfect-prior"].agent}}
-    return arena.earned(nlts, problems, **options[kind])
-
-
-def all_baselines(problems):
-    """{kind: {set: reward}}, computed side by side."""
-    kinds = [*OTHERS, "perfect"]
-    os.environ.setdefault("OMP_NUM_THREADS", "1")                # threads of three would fight
-    with ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("spawn")) as pool:
-        return dict(zip(kinds, pool.map(baseline, kinds, [problems] * 3), strict=True))
+    return {kind: arena.earned(nlts, problems, **options[kind]) for kind in options}
 
 
 def remote_prior(worker, forgotten, *others):
@@ -58,14 +45,11 @@ def remote_prior(worker, forgotten, *others):
     arms = [RemoteRef(steps, "BayesianLinearRegression")(arm.precision, arm.mu_hat, arm.a, arm.b,
                                                          arm.n) for arm in forgotten]
     RemoteRef(steps, "better_prior")(arms, *others)
-    reply = worker.ask({"steps": steps, "seconds": arena.SECONDS}, arena.SECONDS)
-    results = reply.get("results")
-    if "failed" in reply or not isinstance(results, list) or len(results) != len(steps):
-        raise Broken(str(reply.get("failed", "invalid reply"))[:500])
-    valid = encode([(arm.precision, arm.mu_hat) for arm in forgotten])
-    if failure := compare(results[-1], valid, "priors"):
+    valid = {"right": encode([(arm.precision, arm.mu_hat) for arm in forgotten]), "how": "priors"}
+    reply = worker.ask(steps, arena.SECONDS)
+    if failure := judge(steps, [*[None] * len(arms), valid], reply):
         raise Broken(failure)
-    return read(results[-1])
+    return [(np.array(Phi0), np.array(mu0)) for Phi0, mu0 in reply["results"][-1]]
 
 
 class ContestGrader(Grader):
@@ -75,7 +59,7 @@ class ContestGrader(Grader):
         super().__init__(name, seed, sandbox)
         (self.part,) = self.parts
         self.problems = problems or draw_problems(seed)
-        self.baselines = baselines or all_baselines(self.problems)
+        self.baselines = baselines or baselines_of(self.problems)
 
     def second(self, submission):
         valid = all(failure is None for _, failure in submission.outcomes[self.part])
@@ -96,12 +80,10 @@ class ContestGrader(Grader):
 
     def play(self, submission):
         """({set: reward}, ""), or ({}, why there is none)."""
-        worker, _ = start(self.code(submission))
         try:
-            sums = arena.earned(self.nlts, self.problems, prior=partial(remote_prior, worker))
+            with Worker(self.code(submission)) as worker:
+                sums = arena.earned(self.nlts, self.problems, prior=partial(remote_prior, worker))
         except (Broken, ValueError) as error:
             return {}, f"the run broke off: {error}"
-        finally:
-            worker.close()
         submission.rank = arena.won_back(sums, self.baselines)
         return sums, ""

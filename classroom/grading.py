@@ -10,10 +10,10 @@ from pathlib import PurePosixPath
 from . import source
 from .catalogue import ALL, reference
 from .programs import printable
-from .sandbox import Limits
+from .sandbox import Code, Unloadable, Worker
 from .scripts import build_tests
 from .submissions import Submission
-from .testing import Code, Session, Unloadable
+from .testing import run
 from .worker import load
 
 
@@ -23,7 +23,7 @@ class Grader:
     def __init__(self, name, seed, sandbox="none"):
         self.name = name
         self.parts, self.text = list(ALL[name]["parts"]), reference(name)
-        self.limits = Limits(ALL[name]["seconds"], sandbox=sandbox)
+        self.seconds, self.sandbox = ALL[name]["seconds"], sandbox
         self.nlts = load(self.text, "nlts_reference")
         self.tests = {part: build_tests(part.function, self.nlts, seed) for part in self.parts}
 
@@ -35,7 +35,7 @@ class Grader:
         """What a worker gets for a submission, with our versions of these parts."""
         due = [part.function for part in self.parts if part not in ours]
         return Code(submission.source, source.blank(self.text, due), submission.files,
-                    str(PurePosixPath(submission.main).parent), self.limits)
+                    str(PurePosixPath(submission.main).parent), self.seconds, self.sandbox)
 
     def try_out(self):
         """ValueError unless the reference itself gets full marks here: the sandbox works."""
@@ -46,10 +46,10 @@ class Grader:
 
     def first(self, submission):
         """The first pass: the student's functions together."""
-        with Session(self.code(submission)) as session:
+        with Worker(self.code(submission)) as worker:
             for part in self.parts:
-                submission.outcomes[part] = session.run(self.tests[part])
-            submission.notes += session.notes
+                submission.outcomes[part] = run(worker, self.tests[part])
+            submission.notes += worker.notes
 
     def second(self, submission):
         """The second pass: tests that failed run again, with ours in place of other functions."""
@@ -73,8 +73,8 @@ class Grader:
         """Which of these tests of a part pass with our versions of these others."""
         tests = [test for test in self.tests[part] if test[0] in titles]
         try:
-            with Session(self.code(submission, ours)) as session:
-                return {title for title, failure in session.run(tests, patience=1) if not failure}
+            with Worker(self.code(submission, ours)) as worker:
+                return {title for title, failure in run(worker, tests, patience=1) if not failure}
         except Unloadable:                           # with ours it does not load: nothing is gained
             return set()
 

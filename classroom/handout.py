@@ -2,12 +2,14 @@
 import json
 from functools import cache
 
+import numpy as np
+
 from . import source
 from .catalogue import ALL, ASSIGNMENTS, BUGS, HOME, ROOT, handed_out, read_text, reference
-from .contest import TIMES, all_baselines, draw_problems
+from .contest import TIMES, baselines_of, draw_problems
 from .scripts import build_tests
 from .testing import judge
-from .worker import Interpreter, encode, load
+from .worker import Interpreter, load
 
 CHECK_SEED = 20190124                            # the grader draws another
 SHARED = ("worker.py", "sandbox.py", "comparisons.py", "testing.py", "source.py")
@@ -64,7 +66,8 @@ def assignment(name):
         "better_prior.py": source.blank(read_text("student", "better_prior.py"), ["better_prior"]),
         "nlts.py": (ROOT / "nlts.py").read_text(encoding="utf-8"),
         "checks/arena.py": read_text("arena.py"),
-        "checks/arena.json": json.dumps(encode([problems, all_baselines(problems)]))}
+        "checks/arena.json": json.dumps([problems, baselines_of(problems)],
+                                        default=np.ndarray.tolist)}
 
 
 def hunt(name):

@@ -5,9 +5,9 @@ from pathlib import PurePosixPath
 from .catalogue import Part, handed_out, other_bugs
 from .grading import Grader
 from .programs import text_of
-from .sandbox import Broken
+from .sandbox import Broken, Code, Unloadable, Worker
 from .scripts import RemoteRef
-from .testing import Code, Session, Unloadable, start
+from .testing import run
 
 PYTEST = ["test_bug.py", "--rootdir", ".", "-p", "no:cacheprovider", "--noconftest",
           "--import-mode=append", "-c", os.devnull]
@@ -25,8 +25,8 @@ class HuntGrader(Grader):
 
     def first(self, submission):
         try:
-            with Session(self.code(submission)) as session:
-                outcomes = session.run(self.tests[self.function])
+            with Worker(self.code(submission)) as worker:
+                outcomes = run(worker, self.tests[self.function])
             wrong = next((failure for _, failure in outcomes if failure), None)
         except Unloadable as error:                  # test_bug.py runs on our programs
             wrong = str(error)
@@ -35,7 +35,7 @@ class HuntGrader(Grader):
     def second(self, submission):
         try:
             failure = self.grade_test(submission)
-        except (Broken, ValueError) as error:
+        except (Broken, Unloadable, ValueError) as error:
             failure = str(error)
         submission.outcomes[self.test] = [("test_bug.py tells the bug", failure)]
 
@@ -63,13 +63,10 @@ class HuntGrader(Grader):
         del files[submission.main]                   # it is not what is tested
         steps = []
         RemoteRef(steps, "pytest").main(PYTEST)
-        worker, _ = start(Code("", f"import pytest\n{program}", files,
-                               str(PurePosixPath(path).parent), self.limits))
-        try:
-            request = {"steps": steps, "seconds": self.limits.seconds}
-            codes = worker.ask(request, self.limits.seconds).get("results")
-        finally:
-            worker.close()
+        code = Code("", f"import pytest\n{program}", files, str(PurePosixPath(path).parent),
+                    self.seconds, self.sandbox)
+        with Worker(code) as worker:
+            codes = worker.ask(steps).get("results")
         if codes not in ([0], [1]):
             raise Broken("pytest cannot run it")
         return codes == [1]

@@ -1,8 +1,6 @@
 """The program of a submission: which of its files is graded, and the text of it."""
-import io
 import json
 import re
-import tokenize
 from pathlib import PurePosixPath
 
 from . import source
@@ -10,8 +8,6 @@ from . import source
 MOST_SOURCE, MOST_PARSED = 2 ** 18, 2 ** 20      # bytes of one program, of all that are looked at
 TESTS = ("test_", "check.py", "conftest.py")
 NLTS = re.compile(r"nlts[ _-]*(\(?\d+\)?)?\.py")         # browsers number their downloads
-ENCODINGS = re.compile(r"utf-8(-sig)?|ascii|iso-8859-\d+|(windows-|cp)125\d")
-PYTHON_MAGICS = ("%%time", "%%timeit", "%%capture", "%%prun")
 
 
 def printable(text):
@@ -19,56 +15,44 @@ def printable(text):
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
-def decoded(data, notebook):
-    """The text in the encoding that it names, if that is a usual one, or in Latin-1."""
+def decoded(data):
+    """The text, in UTF-16, UTF-8 or Latin-1."""
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return data.decode("utf-16", "replace")
     if b"\0" in data:
         raise ValueError("it is no text")
     try:
-        found = "utf-8-sig" if notebook else tokenize.detect_encoding(io.BytesIO(data).readline)[0]
-        return data.decode(found if ENCODINGS.fullmatch(found.lower()) else "latin-1")
-    except (SyntaxError, UnicodeDecodeError, LookupError):
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
         return data.decode("latin-1")
 
 
-def cell_text(text):
-    """A cell without lines for the shell and questions to Jupyter; nothing if it is no Python."""
-    if text.lstrip().startswith("%%") and not text.lstrip().startswith(PYTHON_MAGICS):
-        return ""
-    return re.sub(r"^[ \t]*[%!].*|^[^#'\"\n]*\?[ \t]*$", "", text, flags=re.MULTILINE)
-
-
-def notebook_text(text):
-    """(the code cells of a notebook, notes of those that do not parse)."""
+def cells_of(text):
+    """The code cells of a notebook, without magics, commands of the shell and questions."""
     try:
-        cells = [cell["source"] for cell in json.loads(text)["cells"]
+        cells = ["".join(cell["source"]) for cell in json.loads(text)["cells"]
                  if cell["cell_type"] == "code"]
-        texts = [cell_text("".join(cell)) for cell in cells]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError("it is no notebook") from error
-    kept, notes = [], []
-    for number, cell in enumerate(texts, 1):
-        try:
-            source.written(cell[:MOST_SOURCE])
-            kept.append(cell)
-        except ValueError as error:
-            notes.append(f"code cell {number} was left out, {error}")
-    return "\n\n".join(kept), notes
+    return [re.sub(r"^[ \t]*[%!].*|^[^#'\"\n]*\?[ \t]*$", "", cell, flags=re.MULTILINE)
+            for cell in cells]
 
 
 def text_of(name, data):
     """(the Python text of a file, notes), or a ValueError that says why it is none."""
-    notebook, notes = name.lower().endswith(".ipynb"), []
-    if len(data) > MOST_SOURCE and not notebook:
+    text, notes, kept = decoded(data), [], []
+    cells = cells_of(text) if name.lower().endswith(".ipynb") else []
+    if sum(map(len, cells or [text])) > MOST_SOURCE:
         raise ValueError(f"it is larger than {MOST_SOURCE} bytes")
-    text = decoded(data, notebook)
-    if notebook:
-        text, notes = notebook_text(text)
+    for number, cell in enumerate(cells, 1):
+        try:
+            source.written(cell)
+            kept.append(cell)
+        except ValueError as error:
+            notes.append(f"code cell {number} was left out, {error}")
+    text = "\n\n".join(kept) if cells else text
     if not text.strip():
         raise ValueError("; ".join(["it is empty", *notes]))
-    if len(text) > MOST_SOURCE:
-        raise ValueError(f"it is larger than {MOST_SOURCE} bytes")
     return text.replace("\r\n", "\n").replace("\r", "\n"), notes
 
 
@@ -78,19 +62,15 @@ def is_nlts(path):
 
 def candidates(files, functions, problems):
     """{path: (text, notes, which of the functions it defines)} of the programs, most likely first,
-    as long as there is time."""
+    up to a size in all."""
     paths = [path for path in files if path.lower().endswith((".py", ".ipynb"))
              and not PurePosixPath(path).name.lower().startswith(TESTS)]
-    names = [function.rpartition(".")[2].encode() for function in functions]
     found, parsed = {}, 0
     for path in sorted(paths, key=lambda path: (not is_nlts(path), path.count("/"), path)):
-        hopeful = is_nlts(path) or any(name in files[path] for name in names)
-        if not hopeful and len(paths) > 1:
-            continue
         try:
             text, notes = text_of(path, files[path])
             parsed += len(text)
-            if parsed > MOST_PARSED and found:
+            if parsed > MOST_PARSED:
                 break
             found[path] = text, notes, set(source.written(text)) & set(functions)
         except ValueError as error:

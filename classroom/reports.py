@@ -3,10 +3,7 @@
 grades.csv is written first: whatever is odd about one report, everybody has a row.
 """
 import csv
-import hashlib
 import re
-import unicodedata
-from pathlib import Path
 from urllib.parse import quote
 
 from .programs import printable
@@ -39,18 +36,15 @@ def indented(text):
     return "".join(f"    {printable(line)}\n" for line in text.splitlines())
 
 
-def file_key(identity, used):
-    """A name for files of a submission: short, plain, and no other's, in capitals or not."""
-    key = re.sub(r"[^\w.() -]", "_", unicodedata.normalize("NFC", identity)).strip(" .")[:40]
-    if key != identity or key.casefold() in used:
-        key += "-" + hashlib.sha256(identity.encode(errors="replace")).hexdigest()[:8]
-    used.add(key.casefold())
-    return key
+def file_name(number, identity):
+    """The name of a report: short, plain, and no other's."""
+    plain = re.sub(r"[^\w.() -]", "_", identity)[:40].strip(" .")
+    return f"{number:03} {plain}.md"
 
 
-def write_table(path, head, rows, clean=cell):
+def write_table(path, head, rows):
     with open(path, "w", newline="", encoding="utf-8", errors="surrogateescape") as file:
-        csv.writer(file).writerows([[clean(value) for value in row] for row in (head, *rows)])
+        csv.writer(file).writerows([[cell(value) for value in row] for row in (head, *rows)])
 
 
 # A report -----------------------------------------------------------------------------------------
@@ -78,7 +72,6 @@ def report(name, of, submission):
 
 def write_all(out, grader, results, seed):
     """Everything, to a folder: grades.csv, reports/, manifest.csv and seed.txt."""
-    out, used = Path(out), set()
     (out / "reports").mkdir(parents=True, exist_ok=True)
     sets = sorted({name for one in results for name in one.rank})
     head = ["submission", "points", "of", "waits", *[part.marker for part in grader.parts],
@@ -92,7 +85,6 @@ def write_all(out, grader, results, seed):
               for one in results for path in one.paths]
     write_table(out / "manifest.csv", ["student", "path", "file", "why", "confirmed"], listed)
     (out / "seed.txt").write_text(f"{seed}\nFor you only: who knows it knows the tests.\n", "utf-8")
-    for one in results:
-        text = report(grader.name, grader.points, one)
-        path = out / "reports" / f"{file_key(one.id, used)}.md"
-        path.write_text(text, "utf-8", errors="replace")
+    for number, one in enumerate(results, 1):
+        path = out / "reports" / file_name(number, one.id)
+        path.write_text(report(grader.name, grader.points, one), "utf-8", errors="replace")

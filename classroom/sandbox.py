@@ -13,14 +13,14 @@ import subprocess
 import sys
 import tempfile
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 LONGEST = 2 ** 22                                # bytes in a reply
+LOAD = 40                                        # seconds of CPU time for the import of a file
 TASKS = 32                                       # processes and threads
-OUT_OF_TIME = (-24, 128 + 24)                    # ended by SIGXCPU, and so in bubblewrap
 USERS = itertools.count()                        # of workers, if the grader is root
 SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/alternatives")
 
@@ -29,11 +29,19 @@ class Broken(Exception):
     """The worker cannot go on; the message says why, in words for the student."""
 
 
+class Unloadable(Exception):
+    """The student's file cannot be imported; the message says why."""
+
+
 @dataclass(frozen=True)
-class Limits:
-    """How a student's process runs, and what it may use."""
+class Code:
+    """What a worker loads: the student's source, with ours of what is given and not blank; and how
+    it runs."""
+    student: str
+    given: str
+    files: dict = field(default_factory=dict)    # {path: bytes}, the student's
+    home: str = "."                              # the folder of the student's file in them
     seconds: float = 10.0                        # of CPU time per test; ten times on the clock
-    load: float = 40.0                           # the same for the import of the file
     sandbox: str = "none"                        # or bwrap
     output: int | None = subprocess.DEVNULL      # for prints
 
@@ -69,36 +77,36 @@ def bubblewrap_works():
     """Whether bubblewrap is installed, and Python with NumPy runs here as a worker runs."""
     if shutil.which("bwrap") is None:
         return False
-    worker = Worker({}, Limits(sandbox="bwrap"))
     try:
-        return worker.ask({"steps": [], "seconds": 9}, 9) == {"results": []}
-    except Broken:
+        with Worker(Code("", "", sandbox="bwrap")) as worker:
+            return worker.ask([]) == {"results": []}
+    except (Broken, Unloadable):
         return False
-    finally:
-        worker.close()
 
 
 def write_files(folder, files):
     """Write {path: bytes} below a folder, but for names that no file there can have."""
     for name, data in files.items():
         with contextlib.suppress(OSError, ValueError):
-            path = (folder / name).resolve()
-            path.relative_to(folder.resolve())                   # ValueError if it would leave
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(data)
 
 
 class Worker:
-    """One process for a student's code, in a copy of the student's files, {path: bytes}."""
+    """A process for a student's code, in a copy of the student's files, and a new one after a
+    request that broke it: each costs itself."""
 
-    def __init__(self, files, limits):
-        self.limits, self.line = limits, b""
+    def __init__(self, code):
+        self.code, self.process, self.notes = code, None, []
+
+    def start(self):
+        """Start a process, and load the code. Unloadable if that fails."""
         self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         copy, script, command = Path(self.folder.name, "submission"), HERE / "worker.py", []
         copy.mkdir()
-        write_files(copy, files)
+        write_files(copy, self.code.files)
         user, tasks, home = 0, 0, self.folder.name
-        if limits.sandbox == "bwrap":
+        if self.code.sandbox == "bwrap":
             script, command, tasks, home = "/worker.py", bubblewrap(copy), TASKS, "/tmp"
             user = 60_000 + next(USERS) % 5000 if os.geteuid() == 0 else 0
             for path in [copy, *copy.rglob("*")]:
@@ -110,30 +118,53 @@ class Worker:
         python = os.path.realpath(sys.executable)
         self.process = subprocess.Popen(
             [*command, python, "-P", "-u", str(script), str(user), str(tasks)], cwd=copy,
-            env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=limits.output,
-            start_new_session=True)
+            env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=self.code.output, start_new_session=True)
+        self.load()
 
-    def _exchange(self, request):
-        """Send a request and take the line that answers it. Both may block: run in a thread."""
-        with contextlib.suppress(OSError):                       # it has gone: there is no line
-            self.process.stdin.write(json.dumps(request).encode() + b"\n")
-            self.process.stdin.flush()
-        self.line = self.process.stdout.readline(LONGEST)
+    def load(self):
+        code = self.code
+        try:
+            reply = self.exchange({"student": code.student, "given": code.given, "home": code.home,
+                                   "seconds": code.seconds}, LOAD)
+        except Broken as error:
+            reply = {"failed": error}
+        if "failed" in reply:
+            self.close()
+            raise Unloadable(f"your file cannot be imported: {str(reply['failed'])[:500]}")
+        notes = reply.get("notes")
+        self.notes = [str(note)[:300] for note in notes[:10]] if isinstance(notes, list) else []
 
-    def ask(self, request, seconds):
-        """The reply to a request; Broken if there is none in time or the process has gone."""
-        thread = threading.Thread(target=self._exchange, args=(request,), daemon=True)
+    def ask(self, steps, seconds=None):
+        """The reply to a script; Broken if there is none in time or the process has gone."""
+        if not self.process:
+            self.start()
+        seconds = seconds or self.code.seconds
+        try:
+            return self.exchange({"steps": steps, "seconds": seconds}, seconds)
+        except Broken:
+            self.close()
+            raise
+
+    def exchange(self, request, seconds):
+        """Send a request, and take the line that answers it. Both may block: in a thread."""
+        lines, process = [], self.process
+
+        def speak():
+            with contextlib.suppress(OSError):                   # it has gone: there is no line
+                process.stdin.write(json.dumps(request).encode() + b"\n")
+                process.stdin.flush()
+            lines.append(process.stdout.readline(LONGEST))
+        thread = threading.Thread(target=speak, daemon=True)
         thread.start()
         thread.join(10 * seconds + 5)            # in time for its own clock to tell the line
-        if thread.is_alive():
+        if not lines:
             raise Broken(f"it did not end in {10 * seconds:g} seconds on the clock")
-        if not self.line:
-            code = self.process.wait()
-            if code in OUT_OF_TIME:
-                raise Broken(f"it did not end in {seconds:g} seconds of CPU time")
-            raise Broken("the process exited during this test")
+        if not lines[0]:
+            raise Broken("the process exited during this test, by itself or at a limit of time or "
+                         "memory")
         try:
-            reply = json.loads(self.line)
+            reply = json.loads(lines[0])
         except (ValueError, RecursionError):
             reply = None
         if not isinstance(reply, dict):
@@ -142,8 +173,16 @@ class Worker:
 
     def close(self):
         """End the process and all that it has started, and remove its folder."""
-        with contextlib.suppress(AttributeError, ProcessLookupError, PermissionError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.kill()
-        self.process.wait()
-        self.folder.cleanup()
+        if self.process:
+            with contextlib.suppress(AttributeError, ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.kill()
+            self.process.wait()
+            self.folder.cleanup()
+            self.process = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()

@@ -1,21 +1,15 @@
 """Tests as scripts of calls: recorded as steps for a worker, run once by the reference."""
 import numpy as np
+from scipy.linalg import block_diag
 
-from .worker import Interpreter, decode, encode
+from . import cases
+from .catalogue import marker_of
+from .worker import Interpreter, encode
 
 SHORT = {"BayesianLinearRegression": "arm", "LinearTS": "agent", "NeuralLinearTS": "agent",
          "default_rng": "rng"}
 STATE = ("Phi", "precision", "f", "mu_hat", "a", "R2", "b", "n")
-DRAWS, FEW = 10_000, 1_000                       # of a student, of the reference
-CASES = {}                                       # {function: what makes its tests}, of cases.py
-
-
-def case(*functions):
-    """A function of a Script that makes the tests of each of these."""
-    def register(build):
-        CASES.update(dict.fromkeys(functions, build))
-        return build
-    return register
+DRAWS = 10_000
 
 
 class RemoteRef:
@@ -48,6 +42,8 @@ def coded(value):
         return {"name": value._path}
     if isinstance(value, (list, tuple)):
         return [coded(item) for item in value]
+    if isinstance(value, np.ndarray):
+        return {"array": value.ravel().tolist(), "shape": value.shape}
     return encode(value)
 
 
@@ -119,7 +115,8 @@ class Script:
         network = nlts.MLP(3, 2, 4, seed=seed)
         options = {"P": 3, "lr": 0.05, "seed": self.integer(), "train": nlts.steady_train} | options
         agent = nlts.NeuralLinearTS(network, 2, 6, prior, **options)
-        phi = self.features(seed, contexts)
+        right = self.reference.MLP(3, 2, 4, seed=seed)
+        phi = self.reference.last_layer_activations(right, contexts)
         for i in range(tuples):
             arm, reward = i % 2 if i < 2 else self.integer(0, 2), self.normal()
             agent.buffer.add(contexts[i], arm, reward)
@@ -127,79 +124,56 @@ class Script:
         agent.t = tuples
         return agent
 
-    def features(self, seed, contexts):
-        """The features of `network_agent`."""
-        network = self.reference.MLP(3, 2, 4, seed=seed)
-        return self.reference.last_layer_activations(network, contexts)
-
     # what is compared
+
+    def place(self, name):
+        """The step whose result has this name; to look at an attribute is one, too."""
+        made = [step.get("as") for step in self.steps]
+        if name._path not in made:
+            made.append(name._path)
+            self.steps.append({"path": name._path})
+        return made.index(name._path)
 
     def same(self, *names, how="close", **options):
         """Compare results of calls, or attributes."""
         for name in names:
-            made = [step.get("as") for step in self.steps]
-            if name._path not in made:
-                made.append(name._path)
-                self.steps.append({"path": name._path})
-            self.checks[made.index(name._path)] = {"how": how} | options
+            self.checks[self.place(name)] = {"how": how} | options
 
-    def refused(self, call):
-        """Compare the error of the last call: it has to be a ValueError."""
-        self.same(call, how="raises")
-        self.steps[-1]["raises"] = True
-
-    def repeats(self, call, *args):
-        """The generator that is passed in decides, and NumPy's global one does not. `call` gets
-        two generators in the same state, one after the other."""
-        seed, made = self.integer(), []
+    def twice(self, draw):
+        """draw() two times, which has to be the same: NumPy's global generator does not matter."""
+        made = []
         for global_seed in (1, 2):
             self.nlts.np.random.seed(global_seed)
-            made.append(call(*args, self.rng(seed)))
-        self.same(made[1], how="repeats", before=self.place(made[0]))
+            made.append(draw())
+        self.same(made[1], before=self.place(made[0]), digits=0.0)
 
-    def place(self, name):
-        return [step.get("as") for step in self.steps].index(name._path)
-
-    def draws(self, calls, *args, how="draws", **options):
-        """Compare many results; of several functions in turn, a row holds those of a turn."""
-        first, *others = calls
-        self.same(first(*args), how=how, times=DRAWS, **options)
-        self.steps[-1] |= {"times": DRAWS, "also": [call._path for call in others]}
+    def draws(self, functions, *args, **law):
+        """Compare many results of functions in turn; a row holds those of a turn."""
+        self.same(self.nlts.many(DRAWS, functions, *args), how="draws", times=DRAWS, **law)
 
     def samples(self, arms, nu2):
         """Compare draws of arm.sample with the normal distributions of the arms."""
         rights = [self.right[arm._path] for arm in arms]
-        laws = [{"law": "normal", "mean": right.mu_hat.tolist(), "nu2": nu2,
-                 "precision": right.precision.tolist()} for right in rights]
-        self.draws([arm.sample for arm in arms], nu2, self.rng(), laws=laws)
-
-    def scored(self, arms, phi, v=None):
-        """The distribution of phi'mu_tilde of each arm: Student-t, or normal with v."""
-        laws = []
-        for arm in (self.right[arm._path] for arm in arms):
-            s2 = phi @ np.linalg.solve(arm.precision, phi)
-            scale = np.sqrt(s2 * (arm.b / arm.a if v is None else v ** 2))
-            laws.append({"law": "t", "mean": float(phi @ arm.mu_hat), "scale": float(scale),
-                         "df": 2 * arm.a if v is None else None})
-        return laws
+        precision = block_diag(*[right.precision for right in rights]) / nu2
+        mean = np.concatenate([right.mu_hat for right in rights])
+        self.draws([arm.sample for arm in arms], nu2, self.rng(), law="norm", mean=mean.tolist(),
+                   root=np.linalg.cholesky(precision).tolist())
 
 
 def build_tests(function, reference, seed):
     """[(title, steps, answers)] of a function, as in testing.py; the same seed, the same tests."""
-    from . import cases  # noqa: F401  it fills CASES
     script = Script(function, reference, np.random.default_rng([seed, *function.encode()]))
-    CASES[function](script)
+    getattr(cases, marker_of(function))(script)
     tests = []
     for title, steps, checks in script.tests:
-        few = [step | {"times": FEW} if "times" in step else step for step in steps]
-        reply = Interpreter(reference).run(few)
+        reply = Interpreter(reference).run(steps)
         if "failed" in reply:
             raise ValueError(f"{function}, {title}: the reference fails: {reply['failed']}")
         answers = [None] * len(steps)
         for i, check in checks.items():
             answers[i] = {"right": reply["results"][i], **check}
             if "times" in check:                 # means and standard deviations are for reports
-                rows = decode(reply["results"][i])
-                answers[i]["right"] = encode(np.array([rows.mean(0), rows.std(0)]))
+                rows = np.array(reply["results"][i])
+                answers[i]["right"] = [rows.mean(0).tolist(), rows.std(0).tolist()]
         tests.append((title, steps, answers))
     return tests

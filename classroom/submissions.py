@@ -3,13 +3,11 @@
 Everything is bounded before it is parsed, and read into memory once; nothing is written back. An
 error belongs to its student.
 """
-import contextlib
 import csv
 import io
 import itertools
 import os
 import re
-import stat
 import struct
 import zipfile
 import zlib
@@ -31,14 +29,6 @@ NUMBERED = re.compile(r"-\d+(?=\.\w+$)")         # Canvas: nlts-1.py is a second
 DAMAGED = (OSError, ValueError, LookupError, RuntimeError, ArithmeticError, EOFError, TypeError,
            AttributeError, MemoryError, zipfile.BadZipFile, zlib.error, struct.error)
 WRITTEN = ("answers.md", "answers.txt", "onlinetext.html")
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A file: its path in the submission, how large it says it is, and how to read it."""
-    path: PurePosixPath
-    size: int
-    read: object                                 # read(most) gives bytes
 
 
 @dataclass
@@ -72,91 +62,63 @@ class Submission:
         return "\n\n".join(data.decode("utf-8", "replace") for data in found)[:50_000]
 
 
-# Files of a folder or a zip -----------------------------------------------------------------------
-
-def unreadable(path):
-    """Why a file is not read, or None: it is hidden or ours, too deep, or has an odd name."""
-    if not path.parts or any(part in SKIPPED or part[0] in "./" for part in path.parts):
-        return "hidden"
-    if len(path.parts) > DEEPEST:
-        return f"deeper than {DEEPEST} folders"
-    if any(len(part.encode("utf-8", "surrogateescape")) > LONGEST_NAME or "\0" in part
-           for part in path.parts):
-        return f"a name of more than {LONGEST_NAME} bytes"
-    return None
-
-
-def read_file(path, most):
-    with open(path, "rb") as file:
-        return file.read(most)
-
+# Files of a folder or a zip: (path in the submission, size, function that reads it) ---------------
 
 def files_in(folder):
-    """[Entry] of a folder: regular files only, no links."""
-    found = []
+    """The files of a folder: regular ones only, no links."""
     for place, folders, names in os.walk(folder):
-        inside = Path(place).relative_to(folder)
-        folders[:] = sorted(folders) if len(inside.parts) < DEEPEST else []
-        for name in sorted(names):
-            path = Path(place, name)
-            with contextlib.suppress(OSError):                   # it has gone
-                status = path.lstat()
-                if stat.S_ISREG(status.st_mode):
-                    found.append(Entry(PurePosixPath(inside, name), status.st_size,
-                                       partial(read_file, path)))
-        if len(found) > LISTED:
-            break
-    return found
+        inside = PurePosixPath(Path(place).relative_to(folder))
+        if len(inside.parts) >= DEEPEST:
+            folders.clear()
+        for path in (Path(place, name) for name in names):
+            if os.path.isfile(path) and not os.path.islink(path):
+                yield inside / path.name, path.stat().st_size, path.read_bytes
 
 
-def read_member(archive, info, most):
+def read_member(archive, info):
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise ValueError("packed in an unusual way")
     if info.file_size > 2 ** 20 and info.file_size > RATIO * info.compress_size:
         raise ValueError(f"packed more than {RATIO} times smaller")
     with archive.open(info) as file:
-        return file.read(most)
+        return file.read(info.file_size)
 
 
-def members_of(archive):
-    """[Entry] of a zip."""
-    return [Entry(PurePosixPath(info.filename.replace("\\", "/")), info.file_size,
-                  partial(read_member, archive, info))
-            for info in archive.infolist()[:LISTED] if not info.is_dir()]
+def members_of(data, within):
+    """The files of a zip, below a folder of its name."""
+    if data.count(b"PK\x01\x02") > LISTED:
+        raise ValueError("too many files")
+    archive = zipfile.ZipFile(io.BytesIO(data))
+    return [(within / info.filename.replace("\\", "/").lstrip("/"), info.file_size,
+             partial(read_member, archive, info))
+            for info in archive.infolist() if not info.is_dir()]
 
 
-def unpack(entries, problems, files=None, left=None, depth=2):
-    """{path: bytes} of one student's files, programs first. Zips are opened; problems tell what is
-    left out. left: [files, bytes] that may still be read."""
-    files = {} if files is None else files
-    left = [MOST_FILES, MOST_BYTES] if left is None else left
-    wanted = [entry for entry in entries if unreadable(entry.path) != "hidden"]
-    for entry in sorted(wanted, key=lambda entry: (entry.path.suffix.lower() not in WORK,
-                                                   len(entry.path.parts))):
-        if left[0] <= 0 or entry.size > left[1]:
-            problems.append(f"{entry.path.name}: more than {MOST_FILES} files or {MOST_BYTES} "
-                            "bytes, not read")
-            if left[0] <= 0:
-                break
-            continue
-        left[0] -= 1
+def is_hidden(path):
+    return any(part in SKIPPED or part.startswith(".") for part in path.parts)
+
+
+def unpack(entries, files, problems, depth=2):
+    """Add one student's files to {path: bytes}, programs first. Zips are opened; problems tell
+    what is left out."""
+    wanted = [entry for entry in itertools.islice(entries, LISTED) if not is_hidden(entry[0])]
+    for path, size, read in sorted(wanted, key=lambda entry: (
+            entry[0].suffix.lower() not in WORK, len(entry[0].parts), entry[0])):
+        if len(files) + len(problems) >= MOST_FILES:
+            problems.append(f"more than {MOST_FILES} files, the others are not read")
+            break
         try:
-            if odd := unreadable(entry.path):
-                raise ValueError(odd)
-            data = entry.read(left[1] + 1)
-            left[1] -= max(len(data), entry.size)
-            if depth and entry.path.suffix.lower() == ".zip":
-                if data.count(b"PK\x01\x02") > LISTED:
-                    raise ValueError("too many files")
-                inside = members_of(zipfile.ZipFile(io.BytesIO(data)))
-                within = entry.path.with_suffix("")
-                unpack([Entry(within / part.path, part.size, part.read) for part in inside],
-                       problems, files, left, depth - 1)
-            else:
-                files[str(entry.path)] = data
+            if len(path.parts) > DEEPEST:
+                raise ValueError(f"deeper than {DEEPEST} folders")
+            if any(len(os.fsencode(part)) > LONGEST_NAME for part in path.parts):
+                raise ValueError(f"a name of more than {LONGEST_NAME} bytes")
+            if size > MOST_BYTES - sum(map(len, files.values())):
+                raise ValueError(f"more than {MOST_BYTES} bytes, not read")
+            data = files[str(path)] = read()
+            if depth and path.suffix.lower() == ".zip":
+                unpack(members_of(data, path.with_suffix("")), files, problems, depth - 1)
         except DAMAGED as error:
-            problems.append(f"{printable(entry.path.name)[:80]}: {str(error)[:200]}")
-    return files
+            problems.append(f"{printable(path.name)[:80]}: {str(error)[:200]}")
 
 
 # Who is who ---------------------------------------------------------------------------------------
@@ -170,40 +132,31 @@ def owner(name, is_file):
 
 
 def entries_at(path):
-    """[Entry] of a folder or a file."""
+    """The files of a folder, or a file."""
     path = Path(path)
     if path.is_symlink() or not path.exists():
         raise ValueError("there is no such file or folder, or it is a link")
     if path.is_dir():
         return files_in(path)
-    name = PurePosixPath(owner(path.name, True)[1] or path.name)
-    return [Entry(name, path.lstat().st_size, partial(read_file, path))]
-
-
-def students_in(path):
-    """The paths of a class: all that is at the top of a folder. A folder with an nlts.py at its top
-    is one student's."""
-    path = Path(path)
-    if not path.is_dir() or (path / "nlts.py").exists():
-        return [path]
-    return [top for top in sorted(path.iterdir())
-            if top.is_dir() or top.suffix.lower() in WORK or CANVAS.fullmatch(top.name)]
+    name = owner(path.name, True)[1] or path.name
+    return [(PurePosixPath(name), path.stat().st_size, path.read_bytes)]
 
 
 def manifest_of(paths):
-    """[{student, path}]: one path is a class, several are a student each. Names of Moodle and
-    Canvas are joined by student."""
-    rows, used = [], set()
-    for path in students_in(paths[0]) if len(paths) == 1 else map(Path, paths):
-        if path.name in SKIPPED or path.name.startswith("."):
-            continue
+    """[{student, path}]: one folder is a class, unless an nlts.py is at its top; several paths are
+    a student each. Names of Moodle and Canvas are joined by student."""
+    paths, rows, used = [Path(path) for path in paths], [], set()
+    if len(paths) == 1 and paths[0].is_dir() and not (paths[0] / "nlts.py").exists():
+        paths = sorted(top for top in paths[0].iterdir() if not is_hidden(PurePosixPath(top.name))
+                       and (top.is_dir() or top.suffix.lower() in WORK
+                            or CANVAS.fullmatch(top.name)))
+    for path in paths:
         student, _ = owner(path.name, path.is_file())
         if student is None:
-            name = printable(path.stem if path.is_file() else path.name).strip() or "nameless"
-            numbered = (f"{name} ({number})" for number in itertools.count(2))
-            student = next(one for one in itertools.chain([name], numbered)
-                           if one.casefold() not in used)
-            used.add(student.casefold())
+            student = printable(path.stem if path.is_file() else path.name).strip() or "nameless"
+            while student in used:
+                student += " (2)"
+            used.add(student)
         rows.append({"student": student, "path": str(path)})
     return rows
 
@@ -223,13 +176,12 @@ def read_manifest(path):
 
 def read_student(student, rows, functions):
     """The submission of one student, with its problem, if it has one."""
-    submission, problems, files = Submission(student), [], {}
+    submission, problems = Submission(student), []
     submission.paths = [row["path"] for row in rows]
     submission.confirmed = any(row.get("confirmed") for row in rows)
     try:
         for row in rows:
-            unpack(entries_at(row["path"]), problems, files)
-        submission.files = files
+            unpack(entries_at(row["path"]), submission.files, problems)
         wanted = next((row["file"] for row in rows if row.get("file")), "")
         choose_main(submission, functions, wanted, problems)
     except DAMAGED as error:
@@ -240,8 +192,7 @@ def read_student(student, rows, functions):
 
 def read_all(paths, functions, manifest=None):
     """All submissions, in the order of the manifest."""
-    rows = read_manifest(manifest) if manifest else manifest_of(paths)
     students = {}
-    for row in rows:
+    for row in read_manifest(manifest) if manifest else manifest_of(paths):
         students.setdefault(row["student"], []).append(row)
     return [read_student(student, rows, functions) for student, rows in students.items()]

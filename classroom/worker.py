@@ -1,8 +1,7 @@
 """The student's process: it makes a module of the student's file, runs calls, and replies.
 
-Started by sandbox.py. A request is one line of JSON on stdin, a reply one on stdout; arrays travel
-as lists of numbers with a shape. Prints go to stderr. The grader runs the reference by the same
-`Interpreter`, in its own process.
+Started by sandbox.py. A request is one line of JSON on stdin, a reply one on stdout; prints go to
+stderr. The grader runs the reference by the same `Interpreter`, in its own process.
 """
 import __future__
 
@@ -22,6 +21,7 @@ import numpy as np
 GIVEN = 1_000_000          # our lines are counted from here, so the student's keep their numbers
 MOST_NUMBERS = 2 ** 18     # in one array of a reply
 DEFINES = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
+ANNOTATIONS = __future__.annotations.compiler_flag
 
 
 # One module from two sources ----------------------------------------------------------------------
@@ -70,20 +70,18 @@ def load(text, name):
 
 @contextlib.contextmanager
 def cpu_limit(seconds):
-    """TimeoutError after so many seconds of CPU time, or ten times that on the clock; if that is
-    ignored, the kernel's signal."""
+    """TimeoutError after so many seconds of CPU time, or ten times that on the clock; the kernel
+    ends who ignores it."""
     def out_of_time(number, _):
         clock = number == signal.SIGALRM
         raise TimeoutError(f"it did not end in {10 * seconds:g} seconds on the clock" if clock else
                            f"it did not end in {seconds:g} seconds of CPU time")
-    if not hasattr(signal, "setitimer"):                         # Windows: the clock alone
+    if not hasattr(signal, "setitimer"):                         # Windows: the grader's clock
         yield
         return
     import resource
     most = resource.getrlimit(resource.RLIMIT_CPU)[1]
-    soft = int(time.process_time() + seconds) + 2
-    soft = soft if most == resource.RLIM_INFINITY else min(soft, most)
-    resource.setrlimit(resource.RLIMIT_CPU, (soft, most))
+    resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time() + seconds) + 2, most))
     for number in (signal.SIGPROF, signal.SIGALRM):
         signal.signal(number, out_of_time)
     signal.setitimer(signal.ITIMER_PROF, seconds)
@@ -95,42 +93,29 @@ def cpu_limit(seconds):
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def place_of(error):
-    """The line at the top of the module where an error arose."""
-    if isinstance(error, SyntaxError) and error.filename == "nlts.py":
-        return error.lineno
-    lines = [line for frame, line in traceback.walk_tb(error.__traceback__)
-             if frame.f_code.co_name == "<module>" and frame.f_code.co_filename == "nlts.py"]
-    return lines[0] if lines else 0
-
-
 def run_statements(body, module, seconds):
-    """Run the lines of a file: one that fails costs itself only. Returns notes. After one that
-    takes too long, definitions and imports alone are run."""
-    notes = []
-    while body and len(notes) < 40:
-        begun = False
-        try:
-            code = compile(ast.Module(body, []), "nlts.py", "exec",
-                           __future__.annotations.compiler_flag)
-            begun = True
-            with cpu_limit(seconds):
-                exec(code, module.__dict__)
-            break
-        except BaseException as error:                           # exit() is one, too
-            line = place_of(error)
-            notes.append(f"line {line} was not run: {describe(error)}")
-            failed = [i for i, node in enumerate(body) if node.lineno <= line <= node.end_lineno]
-            rest = body[failed[0] + 1:] if failed else []
-            if isinstance(error, TimeoutError) or len(notes) > 20:
-                rest = [node for node in rest if isinstance(node, DEFINES)]
-            body = rest if begun else body[:failed[0]] + rest if failed else []
+    """Run a file, statement by statement: one that fails costs itself only. Returns notes. After
+    one that takes too long, definitions and imports alone are run."""
+    statements, notes = iter(body), []
+    for wanted in (ast.stmt, DEFINES):
+        with cpu_limit(seconds):
+            for node in (node for node in statements if isinstance(node, wanted)):
+                try:
+                    exec(compile(ast.Module([node], []), "nlts.py", "exec", ANNOTATIONS),
+                         module.__dict__)
+                except BaseException as error:                   # exit() is one, too
+                    notes.append(f"line {node.lineno} was not run: {describe(error)}")
+                    if isinstance(error, TimeoutError):
+                        break
     return notes
 
 
 def module_from(student, given, home, seconds):
-    """(module nlts, notes): the student's file, with our versions of everything that is given."""
-    find_helpers(home)
+    """(module nlts, notes): the student's file, with our versions of everything that is given.
+    Imports look last in its folder and at the top: a file random.py hides no other module."""
+    top = os.getcwd()
+    os.chdir(home)
+    sys.path += [os.getcwd(), top]
     theirs, ours = ast.parse(student), ast.parse(given)
     module = load(given, "nlts")                                 # for `from nlts import ...`
     module.__dict__.update(display=print, get_ipython=lambda: None)
@@ -138,64 +123,44 @@ def module_from(student, given, home, seconds):
     return module, run_statements(merge(theirs.body, ours.body), module, seconds)
 
 
-def find_helpers(home):
-    """Work in the folder of the student's file; imports look there last, then around it: a file
-    random.py hides no other module."""
-    top = Path.cwd()
-    os.chdir(home)
-    folders = [Path.cwd(), top, *sorted({path.parent for path in top.rglob("*.py")})]
-    sys.path += [str(folder) for folder in dict.fromkeys(folders)]
-
-
 # Values on the pipe -------------------------------------------------------------------------------
 
 def encode(value):
-    """Numbers, texts, lists and arrays as JSON holds them; the type of anything else."""
+    """Numbers, texts and lists as JSON holds them, arrays as lists; the type of anything else."""
     if hasattr(value, "detach"):
         value = value.detach().cpu().numpy()
-    if isinstance(value, np.ndarray) and value.ndim:
-        return encode_array(value)
-    if isinstance(value, (np.generic, np.ndarray)):
-        value = value.item()
+    if isinstance(value, (np.ndarray, np.generic)):
+        return encode_array(np.asarray(value))
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
         return value[:1000]
     if isinstance(value, int) and abs(value) < 2 ** 63:
         return int(value)
-    if isinstance(value, dict):
-        return {str(name)[:100]: encode(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [encode(item) for item in value]
-    if hasattr(value, "__float__"):                              # longdouble, Fraction, Decimal
+    if hasattr(value, "__float__"):                              # Fraction, Decimal
         return float(value)
     return {"object": type(value).__name__}
 
 
 def encode_array(value):
-    if value.dtype.kind in "biufO" and value.size <= MOST_NUMBERS and max(value.shape) < 10 ** 6:
+    """Its numbers; longdouble and what else is no usual number becomes a float."""
+    kind = int if value.dtype.kind in "iu" else float
+    if value.dtype.kind in "biufO" and max((value.size, *value.shape)) <= MOST_NUMBERS:
         with contextlib.suppress(TypeError, ValueError):         # objects that are no numbers
-            kind = int if value.dtype.kind in "iu" else float
-            return {"array": value.astype(kind).ravel().tolist(), "shape": list(value.shape)}
+            return value.astype(kind).tolist()
     return {"object": f"array of {value.dtype} and shape {value.shape}"}
 
 
-def decode(value, find=None):
-    """The inverse of `encode` for what the grader has made; find: what has a name."""
+def decode(value, find):
+    """An argument of a step; find: what has a name."""
     if isinstance(value, list):
         return [decode(item, find) for item in value]
-    if isinstance(value, dict) and "array" in value:
-        return np.array(value["array"]).reshape(value["shape"])
-    if find and isinstance(value, dict) and "name" in value:
-        return find(value["name"])
+    if isinstance(value, dict):
+        return find(value["name"]) if "name" in value else \
+            np.array(value["array"]).reshape(value["shape"])
     return value
-
-
-def flat(value):
-    """All numbers in a result, one after the other."""
-    if isinstance(value, (list, tuple)):
-        return np.concatenate([flat(item) for item in value])
-    return np.ravel(np.asarray(value, float))
 
 
 # Scripts ------------------------------------------------------------------------------------------
@@ -235,20 +200,30 @@ def other_match(E_new, s2, **_):
     return (1 + s2.sum()) * np.eye(E_new.shape[1]) + E_new.T @ E_new
 
 
-def error_of(function, args):
-    """The name of the error that a call raises, or None."""
+def error_of(function, *args):
+    """The name of the error that a call raises."""
     try:
         function(*args)
     except BaseException as error:                               # whatever it is, it is told
         return type(error).__name__
+    return "no error"
+
+
+def many(times, functions, *args):
+    """Draws of functions in turn, a row per turn."""
+    return np.array([np.concatenate([np.ravel(function(*args)) for function in functions])
+                     for _ in range(times)])
+
+
+HELPERS = {"np": np, "steady_train": steady_train, "other_match": other_match,
+           "error_of": error_of, "many": many}
 
 
 class Interpreter:
     """Runs scripts of calls on a module, and keeps the objects that they make."""
 
     def __init__(self, module):
-        self.module = module
-        self.objects = {"np": np, "steady_train": steady_train, "other_match": other_match}
+        self.module, self.objects = module, dict(HELPERS)
 
     def find(self, path):
         """An object, or a name of the module, followed along its attributes."""
@@ -259,7 +234,7 @@ class Interpreter:
         return found
 
     def run_step(self, step):
-        """Set something, look at something, or call it, perhaps many times: the encoded result."""
+        """Set something, look at something, or call it: the encoded result."""
         if "value" in step:
             owner, _, name = step["path"].rpartition(".")
             return setattr(self.find(owner), name, decode(step["value"], self.find))
@@ -268,27 +243,21 @@ class Interpreter:
             return encode(found)
         args = decode(step["args"], self.find)
         kwargs = {name: decode(item, self.find) for name, item in step["kwargs"].items()}
-        if "raises" in step:
-            return {"raises": error_of(found, args)}
-        if "times" in step:                      # of several functions in turn: a row per turn
-            calls = [found, *map(self.find, step["also"])]
-            rows = ([call(*args, **kwargs) for call in calls] for _ in range(step["times"]))
-            result = encode(np.array([flat(row) for row in rows]))
-        else:
-            made = self.objects[step["as"]] = found(*args, **kwargs)
-            result = encode(made)
+        made = self.objects[step["as"]] = found(*args, **kwargs)
+        result = encode(made)
         if encode(args) != encode(decode(step["args"], self.find)):
             raise ValueError("it changes its arguments in place: make a copy first")
         return result
 
-    def run(self, steps):
-        """The results of a script; an error ends it."""
+    def run(self, steps, seconds=None):
+        """The results of a script, in so many seconds of CPU time; an error ends it."""
         results = []
-        for step in steps:
-            try:
-                results.append(self.run_step(step))
-            except BaseException as error:                       # a student's exit() is one, too
-                return {"results": results, "failed": describe(error)}
+        try:
+            with cpu_limit(seconds) if seconds else contextlib.nullcontext():
+                for step in steps:
+                    results.append(self.run_step(step))
+        except BaseException as error:                           # a student's exit() is one, too
+            return {"results": results, "failed": describe(error)}
         return {"results": results}
 
 
@@ -313,32 +282,28 @@ def give_up_rights(user, tasks):
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="utf-8")
 
 
-def answer(request, modules):
-    """The reply to a request: to load a file, or to run a script on the loaded one."""
-    if "steps" not in request:
-        try:
-            module, notes = module_from(**request)
-        except BaseException as error:                           # whatever a student's file does
-            return {"failed": describe(error)}
-        modules.append(module)
-        return {"notes": notes[:10]}
-    interpreter = Interpreter(modules[-1] if modules else None)
+def load_answer(request):
+    """(module, reply) to the request to load a file."""
     try:
-        with cpu_limit(request["seconds"]):
-            return interpreter.run(request["steps"])
-    except TimeoutError as error:                                # between two steps
-        return {"results": [], "failed": describe(error)}
+        module, notes = module_from(**request)
+        return module, {"notes": notes[:10]}
+    except BaseException as error:                               # whatever a student's file does
+        return None, {"failed": describe(error)}
 
 
 def main(user, tasks):
-    """Answer requests until there are no more."""
+    """Load a file, then answer requests to run scripts on it until there are no more."""
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)                                                # prints are no replies
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     give_up_rights(user, tasks)
-    modules = []
+    module = None
     for request in map(json.loads, requests):
-        replies.write(json.dumps(answer(request, modules)).encode() + b"\n")
+        if "steps" in request:
+            reply = Interpreter(module).run(**request)
+        else:
+            module, reply = load_answer(request)
+        replies.write(json.dumps(reply).encode() + b"\n")
         replies.flush()
 
 

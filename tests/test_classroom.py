@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ from classroom.grading import Grader
 from classroom.sandbox import bubblewrap_works
 from classroom.scripts import build_tests
 from classroom.testing import judge
-from classroom.worker import Interpreter, decode, encode, flat, is_blank, load
+from classroom.worker import Interpreter, is_blank, load
 
 SANDBOX = "bwrap" if bubblewrap_works() else "none"
 BLR, INVERTIBLE = WORKS["blr"], WORKS["invertible"]
@@ -27,7 +26,7 @@ BLR, INVERTIBLE = WORKS["blr"], WORKS["invertible"]
 @pytest.fixture(scope="module")
 def invertible():
     grader = Grader("invertible", 7, SANDBOX)
-    grader.limits = replace(grader.limits, seconds=0.5)
+    grader.seconds = 0.5
     return grader
 
 
@@ -100,7 +99,7 @@ def test_the_examples_by_hand_are_the_tests_of_that_name():
     results = {}
     for step, answer in zip(steps, answers, strict=True):
         if answer:
-            results.setdefault(step["path"].split(".")[1], []).append(flat(decode(answer["right"])))
+            results.setdefault(step["path"].split(".")[1], []).append(answer["right"])
     for name, numbers in (("mu_hat", (6 / 5, 1)), ("b", (6.9, 7.5)), ("precision", (5, 6))):
         assert np.allclose(np.ravel(results[name]), numbers), name
 
@@ -272,16 +271,12 @@ def test_a_sandbox_that_does_not_work_is_no_fault_of_students():
 # Replies ------------------------------------------------------------------------------------------
 
 def test_replies_are_checked_before_they_are_used():
-    right = encode(np.zeros(3))
-    forged = [None, True, "x", [], [1], {"array": [0, 0, 0]}, {"array": "", "shape": [3]},
-              {"array": [0, 0, 0], "shape": [10 ** 12]}, {"array": [0, 0, 0], "shape": [-3, -1]},
-              {"array": ["0", 0, 0], "shape": [3]}, {"array": [], "shape": [30_000_000, 0]},
-              {"array": [0, 0, 0], "shape": [3.0]}, {"array": [[0], 0, 0], "shape": [3]},
-              encode(np.full(3, np.nan)), encode(np.full(3, np.inf)), [[[[[[0]]]]]],
-              {"array": [10 ** 400, 0, 0], "shape": [3]}, [1e-3, 0], {"object": "x"}]
+    forged = [None, True, "x", [], [1], {"array": [0, 0, 0], "shape": [3]}, ["0", 0, 0],
+              [[0], 0, 0], [0, 0, None], [np.nan] * 3, [np.inf, 0, 0], [[[[[[0]]]]]],
+              [10 ** 400, 0, 0], [1e-3, 0], {"object": "x"}, [[0, 0, 0]], "000"]
     for reply in forged:
-        assert compare(reply, right, "close"), reply
-    assert compare([0, 0.0, False], right, "close") is None
+        assert compare(reply, [0.0, 0.0, 0.0], "close"), reply
+    assert compare([0, 0.0, False], [0.0, 0.0, 0.0], "close") is None
 
 
 def test_not_a_number_is_never_right():
@@ -289,8 +284,7 @@ def test_not_a_number_is_never_right():
     for value in (np.nan, 1e200, -1e200, np.inf):
         for how, options in (("close", {}), ("root", {}), ("priors", {}),
                              ("fits", {"E": E, "s2": s2})):
-            assert compare(encode(np.full((2, 2), value)), encode(np.eye(2)), how, **options)
-    law = {"law": "t", "mean": 0.0, "scale": 1.0, "df": 6}
+            assert compare([[value] * 2] * 2, [[1.0, 0.0], [0.0, 1.0]], how, **options)
     for rows in (np.zeros((0, 1)), np.ones((9999, 1)), np.ones((10_000, 1)), np.ones((10_000, 2)),
                  np.full((10_000, 1), np.nan)):
-        assert compare(encode(rows), encode(np.zeros((2, 1))), "draws", times=10_000, laws=[law])
+        assert compare(rows.tolist(), [[0.0], [0.0]], "draws", times=10_000, law="t", args=[6])

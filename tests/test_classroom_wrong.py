@@ -114,16 +114,16 @@ def test_each_right_sampler_keeps_its_points_in_50_of_50_seeds(name):
 
 def test_draws_that_are_right_pass_and_each_kind_of_dependence_is_seen():
     rng = np.random.default_rng(3)
-    x, names = rng.uniform(-1, 1, (10_000, 3)), ["a", "b", "c"]
-    assert odd_draws(x, names) is None
+    x = rng.uniform(-1, 1, (10_000, 3))
+    assert odd_draws(x) is None
     three = x.copy()
     three[:, 2] = abs(three[:, 2]) * np.sign(three[:, 0] * three[:, 1])
     late = x.copy()
     late[8:, 0] = np.where(rng.random(9992) < 0.1, late[:-8, 1], late[8:, 0])
-    assert "a, b, c depend" in odd_draws(three, names)
-    assert "8 before" in odd_draws(late, names)
-    assert "few different" in odd_draws(np.round(x * 50) / 50, names)
-    assert odd_draws(np.full((10_000, 3), np.nan), names)
+    assert "numbers (0, 1, 2) depend" in odd_draws(three)
+    assert "8 before" in odd_draws(late)
+    assert "few different" in odd_draws(np.round(x * 50) / 50)
+    assert odd_draws(np.full((10_000, 3), np.nan))
 
 
 def test_blanks_are_blank_and_a_blank_function_fails():

@@ -8,9 +8,8 @@ import json
 import sys
 from pathlib import Path
 
-from checks.sandbox import Limits
-from checks.testing import Code, Session, Unloadable
-from checks.worker import decode
+from checks.sandbox import Code, Unloadable, Worker
+from checks.testing import run
 
 HERE = Path(__file__).resolve().parent
 SAVED = json.loads((HERE / "checks" / "tests.json").read_text(encoding="utf-8"))
@@ -22,10 +21,10 @@ def outcomes(tests):
              if path.relative_to(HERE).parts[0] not in ("checks", ".venv", "venv")}
     student = (HERE / SAVED["main"]).read_text(encoding="utf-8-sig")
     given = (HERE / "checks" / "given.txt").read_text(encoding="utf-8")
-    code = Code(student, given, files, limits=Limits(SAVED["seconds"], output=None))
-    with Session(code) as session:
-        found = session.run(tests)
-        for note in session.notes:
+    code = Code(student, given, files, seconds=SAVED["seconds"], output=None)
+    with Worker(code) as worker:
+        found = run(worker, tests)
+        for note in worker.notes:
             print(f"  note: {note}")
         return found
 
@@ -38,7 +37,7 @@ def compete():
 
     import nlts
     text = (HERE / "checks" / "arena.json").read_text(encoding="utf-8")
-    problems, baselines = decode(json.loads(text))
+    problems, baselines = json.loads(text)
     paper = arena.won_back(baselines["paper"], baselines)
     sums = arena.earned(nlts, problems, prior=better_prior)
     for name, share in arena.won_back(sums, baselines).items():
