@@ -150,7 +150,7 @@ def files(results):
     rows = [[title(d), *best_in_bold({name: by_name[name] for name in names})]
             for d, by_name in rewards.items()]
     runs = len(next(iter(rewards.values()))[names[0]]) if names else 0
-    return {"equal.md": markdown_table(["reward", *map(lab.label, names)], rows) + (
+    return {"equal.md": markdown_table(["reward", *names], rows) + (
         f"\n\nMean of {runs} runs at equal settings. Bold: the best, and those that are within two "
         "standard errors of it (paired by run).\n")}
 

@@ -118,7 +118,7 @@ def rewards_table(results, near):
     return text_table(["reward", *names], rows) + "\n" + notes
 
 
-def claim_rows(found, sets, cell, text=str):
+def claim_rows(found, sets, cell):
     """A row per claim, those about the paper's method once per reading of Eq. 6; of each data set
     that it is said of, cell(sign here, sign in the paper)."""
     rows = []
@@ -128,7 +128,7 @@ def claim_rows(found, sets, cell, text=str):
             cells = ["" if signs.get(d) is None else
                      cell(SIGNS[signs[d]], SIGNS[papers_sign(better, worse, d)]) for d in sets]
             if any(cells):
-                rows.append([f"{text(name)} > {text(worse)}", f"Sec. {where}", *cells])
+                rows.append([f"{name} > {worse}", f"Sec. {where}", *cells])
     return rows
 
 
@@ -148,10 +148,10 @@ def claims_grid(found, sets):
     def cell(here, in_the_paper):
         return f"**{here}**" if in_the_paper == SIGNS[1] else here
 
-    rows = claim_rows(found, sets, cell, lab.label)
-    bold = [text for row in rows for text in row[2:] if text.startswith("**")]
-    return markdown_table(["claim", "paper", *map(title, sets)], rows) + (
-        "\n\n+ earns more here, − less, 0 unclear (paired by run, at 5 % after Holm's correction "
+    rows = [[claim, *cells] for claim, _, *cells in claim_rows(found, sets, cell)]
+    bold = [text for row in rows for text in row[1:] if text.startswith("**")]
+    return markdown_table(["claim", *(title(d)[:5] for d in sets)], rows) + (
+        "\n\nHere: + earns more, − less, 0 unclear (paired by run, at 5 % after Holm's correction "
         f"for {len(found)} differences); bold: the paper's means have the claim there; empty: the "
         f"paper does not make it there. Of {len(bold)} bold cells, {bold.count('**+**')} hold "
         f"here, and in {bold.count('**−**')} the opposite does.\n")

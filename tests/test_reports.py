@@ -201,14 +201,13 @@ def test_the_grid_has_our_signs_and_the_papers_claims_in_bold():
     against linear is said of nonlinear data sets only, and Adult is not one."""
     text = table.files(made_up(TWO, MEANS))["claims.md"]
     rows = {row.split(" | ")[0].strip("| "): row for row in text.splitlines()}
-    assert rows["both priors, as printed > neural-linear (full memory)"].endswith(
-        "| Sec. 4.2 | **−** | − |")
-    assert rows["both priors, smallest solution > no prior"].endswith("| **+** | **+** |")
-    assert rows["both priors, as printed > linear"].endswith("| **+** |  |")
-    assert rows["linear > neural-linear (full memory)"].endswith("|  | **−** |")
+    assert rows["printed > neural-linear"].endswith("| **−** | − |")
+    assert rows["both-priors > no-prior"].endswith("| **+** | **+** |")
+    assert rows["printed > linear"].endswith("| **+** |  |")
+    assert rows["linear > neural-linear"].endswith("|  | **−** |")
     even = MEANS | dict.fromkeys(["both-priors", "no-prior"], 0)
     text = table.files(made_up(TWO, even))["claims.md"]
-    assert "smallest solution > no prior | Sec. 4.2 | **0** | **0** |" in text
+    assert "both-priors > no-prior | **0** | **0** |" in text
 
 
 def test_the_table_stands_beside_the_papers_numbers():
