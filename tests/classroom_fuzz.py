@@ -79,23 +79,25 @@ def folder_of(folder, rng):
         name = rng.choice(NAMES).replace("/", "_").replace("\\", "_")[:250].strip(".") or "n"
         if not (folder / name).exists():
             (folder / name).write_bytes(rng.choice(TEXTS))
-    for make in rng.sample(range(7), 2):
-        if make == 0:
-            (folder / "link.py").symlink_to(ROOT / "nlts.py")
-        elif make == 1:
-            (folder / "loop").symlink_to(folder)
-        elif make == 2:
-            os.mkfifo(folder / "pipe.py")
-        elif make == 3:
-            with open(folder / "sparse.py", "wb") as file:
-                file.truncate(2 ** 40)
-        elif make == 4:
-            deep(folder, rng)
-        elif make == 5:
-            (folder / "null.py").symlink_to("/dev/zero")
-        else:
-            for i in range(rng.choice([10, 900])):
-                (folder / f"many{i}.py").write_bytes(b"x = 1\n")
+    for make in rng.sample([
+            lambda: (folder / "link.py").symlink_to(ROOT / "nlts.py"),
+            lambda: (folder / "loop").symlink_to(folder),
+            lambda: (folder / "null.py").symlink_to("/dev/zero"),
+            lambda: os.mkfifo(folder / "pipe.py"),
+            lambda: sparse(folder / "sparse.py"),
+            lambda: deep(folder, rng),
+            lambda: many(folder, rng.choice([10, 900]))], 2):
+        make()
+
+
+def sparse(path):
+    path.touch()
+    os.truncate(path, 2 ** 40)
+
+
+def many(folder, number):
+    for i in range(number):
+        (folder / f"many{i}.py").write_bytes(b"x = 1\n")
 
 
 def bomb(rng):

@@ -3,8 +3,12 @@ import tomllib
 from pathlib import Path
 
 from classroom import catalogue, source
+from classroom.sandbox import bubblewrap_works
 from classroom.submissions import Submission
+from classroom.testing import judge
+from classroom.worker import Interpreter, load
 
+SANDBOX = "bwrap" if bubblewrap_works() else "none"
 WORKS = tomllib.loads(Path(__file__).with_name("classroom_right.toml").read_text(encoding="utf-8"))
 
 
@@ -31,3 +35,10 @@ def failures(result):
     """Everything that a report says against a submission."""
     told = [words for outcomes in result.outcomes.values() for _, words in outcomes]
     return " ".join(filter(None, [result.problem, *told]))
+
+
+def first_failure(text, tests):
+    """The first failure of a program in these tests, without a sandbox; or None."""
+    module = load(text, "nlts")
+    told = (judge(steps, answers, Interpreter(module).run(steps)) for _, steps, answers in tests)
+    return next(filter(None, told), None)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from classroom_fuzz import make_class, zipped
-from classroom_students import failures, submission, text_of
+from classroom_students import SANDBOX, failures, submission, text_of
 
 from classroom import catalogue, reports, submissions
 from classroom.__main__ import main
@@ -18,9 +18,7 @@ from classroom.catalogue import Part
 from classroom.contest import ContestGrader, baselines_of
 from classroom.handout import assignment
 from classroom.programs import text_of as program_text
-from classroom.sandbox import bubblewrap_works
 
-SANDBOX = "bwrap" if bubblewrap_works() else "none"
 FUNCTIONS = ["match_mean", "invertible_prior"]
 RIGHT = text_of("invertible")
 BLANK = text_of("invertible", "")

@@ -3,34 +3,24 @@ import subprocess
 import sys
 
 import pytest
-from classroom_students import submission
+from classroom_students import SANDBOX, first_failure, submission
 
 from classroom import source
 from classroom.__main__ import main
 from classroom.catalogue import BUGS, HOME, ORDER, handed_out, other_bugs, reference
 from classroom.handout import recorded
 from classroom.hunting import HuntGrader
-from classroom.sandbox import bubblewrap_works
 from classroom.scripts import build_tests
-from classroom.testing import judge
-from classroom.worker import Interpreter, is_blank, load
-
-SANDBOX = "bwrap" if bubblewrap_works() else "none"
-
-
-def failing(text, tests):
-    """Whether any test fails on a program."""
-    module = load(text, "nlts_hunt")
-    return any(judge(steps, answers, Interpreter(module).run(steps)) for _, steps, answers in tests)
+from classroom.worker import is_blank, load
 
 
 @pytest.mark.parametrize("name", BUGS)
 def test_each_bug_shows_in_the_tests_of_its_assignment(name):
     tests = [test for _, group in recorded(HOME[BUGS[name]["function"]]).values() for test in group]
     for text in (handed_out(name), *other_bugs(name)):
-        assert text != reference(name) and failing(text, tests)
+        assert text != reference(name) and first_failure(text, tests)
     right = load(reference(name), "nlts_right")
-    assert failing(handed_out(name), build_tests(BUGS[name]["function"], right, 8))
+    assert first_failure(handed_out(name), build_tests(BUGS[name]["function"], right, 8))
 
 
 @pytest.mark.parametrize("name", BUGS)

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from classroom_students import first_failure
 
 from classroom import catalogue
 from classroom.catalogue import HOME
 from classroom.comparisons import odd_draws
 from classroom.scripts import build_tests
 from classroom.source import blank, definitions
-from classroom.testing import judge
-from classroom.worker import Interpreter, load
+from classroom.worker import load
 
 HERE = Path(__file__).parent
 WRONG = tomllib.loads((HERE / "classroom_wrong.toml").read_text(encoding="utf-8"))
@@ -48,11 +48,7 @@ def recorded(function, seed):
 
 
 def failure(function, text, seed):
-    """The first failure in the tests of a function, without a sandbox; or None."""
-    module = load(text, "nlts")
-    told = (judge(steps, answers, Interpreter(module).run(steps))
-            for _, steps, answers in recorded(function, seed))
-    return next(filter(None, told), None)
+    return first_failure(text, recorded(function, seed))
 
 
 MISTAKES = [(function, *change) for function in WRONG for change in WRONG[function]]

@@ -1,5 +1,4 @@
 """nlts.py reads as the paper: tags of the pseudo code, numbers of equations, no company."""
-import ast
 import io
 import os
 import re
@@ -9,6 +8,8 @@ import tokenize
 from pathlib import Path
 
 import pytest
+
+from classroom.source import definitions
 
 HERE = Path(__file__).resolve().parent.parent
 SOURCE = (HERE / "nlts.py").read_text()
@@ -62,16 +63,7 @@ EQUATIONS = {
 }
 
 
-def functions(tree, prefix=""):
-    """(name, first line, last line) of each function and method."""
-    for node in tree.body:
-        if isinstance(node, ast.ClassDef):
-            yield from functions(node, f"{node.name}.")
-        if isinstance(node, ast.FunctionDef):
-            yield prefix + node.name, node.lineno, node.end_lineno
-
-
-FUNCTIONS = {name: (first, last) for name, first, last in functions(ast.parse(SOURCE))}
+FUNCTIONS = {name: (node.lineno, node.end_lineno) for name, node in definitions(SOURCE).items()}
 
 
 def enclosing(line):
@@ -126,8 +118,8 @@ def test_no_equation_is_cited_by_a_latex_label_or_a_wrong_number():
 
 @pytest.mark.parametrize("name", ["nlts.py", "nlts_beyond.py"])
 def test_a_function_fits_on_a_screen(name):
-    for function, first, last in functions(ast.parse((HERE / name).read_text())):
-        assert last - first < 60, function
+    for function, node in definitions((HERE / name).read_text()).items():
+        assert node.end_lineno - node.lineno < 60, function
 
 
 def test_the_errata_name_tests_that_exist():
