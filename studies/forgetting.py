@@ -184,7 +184,8 @@ def files(results):
         f"Statlog, {lab.runs_of(results)}, retrained every {L} steps, 100 tuples per arm. A "
         f"mistake is a regret of 1. In the {WIDTH} steps before and after a retraining, mistakes "
         f"per step go {change(regrets[none])} without a prior, and are back "
-        f"{steps_back(regrets[none])}; with the paper's prior {', '.join(priors)}; with full memory {change(regrets[full])}. Means "
+        f"{steps_back(regrets[none])}; with the paper's prior {', '.join(priors)}; with full "
+        f"memory {change(regrets[full])}. Means "
         "over all retrainings except the first; bands are one standard error over runs.\n")}
 
 
