@@ -214,7 +214,7 @@ def meals(nlts, beyond, seed, problem):
 
 @pytest.mark.parametrize("number, most", [(3, 1), pytest.param(20, 6, marks=pytest.mark.slow)])
 def test_three_poisonous_meals_seldom_stop_it_from_eating(nlts, beyond, number, most):
-    """Of 104 such starts 8 never ate again; with sigma2 as a mean over plays 9 of 24 did not."""
+    """Such a start is 1 in 64; some of them never eat again."""
     starts = itertools.islice(poisonous_starts(), number)
     eaten = [meals(nlts, beyond, seed, problem) for seed, problem in starts]
     assert eaten.count(0) <= most, eaten
