@@ -139,11 +139,11 @@ def files(results):
     rewards = grouped(results, "dataset", "algorithm")
     if not set(rewards) <= set(paper.TABLE):
         return {}
-    return {"claims.md": claims_grid(judge(results), list(rewards)),
+    return {"claims.md": claims_grid(judge(results), list(rewards), lab.runs_of(results)),
             "table.md": small_table(results, rewards)}
 
 
-def claims_grid(found, sets):
+def claims_grid(found, sets, runs):
     """Rows are claims, columns data sets."""
     def cell(here, in_the_paper):
         return f"**{here}**" if in_the_paper == SIGNS[1] else here
@@ -151,8 +151,8 @@ def claims_grid(found, sets):
     rows = [[claim, *cells] for claim, _, *cells in claim_rows(found, sets, cell)]
     bold = [text for row in rows for text in row[1:] if text.startswith("**")]
     return markdown_table(["claim", *(title(d)[:5] for d in sets)], rows) + (
-        "\n\nHere: + earns more, − less, 0 unclear (paired by run, at 5 % after Holm's correction "
-        f"for {len(found)} differences); bold: the paper's means have the claim there; empty: the "
+        f"\n\nHere, {runs}: + earns more, − less, 0 unclear (paired by run, at 5 % after Holm's "
+        f"correction for {len(found)} differences); bold: the paper's means have the claim there; empty: the "
         f"paper does not make it there. Of {len(bold)} bold cells, {bold.count('**+**')} hold "
         f"here, and in {bold.count('**−**')} the opposite does.\n")
 
