@@ -152,9 +152,9 @@ def claims_grid(found, sets, runs):
     bold = [text for row in rows for text in row[1:] if text.startswith("**")]
     return markdown_table(["claim", *(title(d)[:5] for d in sets)], rows) + (
         f"\n\nHere, {runs}: + earns more, − less, 0 unclear (paired by run, at 5 % after Holm's "
-        f"correction for {len(found)} differences); bold: the paper's means have the claim there; empty: the "
-        f"paper does not make it there. Of {len(bold)} bold cells, {bold.count('**+**')} hold "
-        f"here, and in {bold.count('**−**')} the opposite does.\n")
+        f"correction for {len(found)} differences); bold: the paper's means have the claim "
+        f"there; empty: the paper does not make it there. Of {len(bold)} bold cells, "
+        f"{bold.count('**+**')} hold here, and in {bold.count('**−**')} the opposite does.\n")
 
 
 SMALL = [  # header, algorithm, whether the number is the paper's
