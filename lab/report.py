@@ -7,7 +7,15 @@ import zlib
 import numpy as np
 
 from lab import paper
-from lab.statistics import LEVEL, detectable, difference, grouped, judged, mean_and_error
+from lab.statistics import (
+    LEVEL,
+    detectable,
+    difference,
+    differences,
+    grouped,
+    judged,
+    mean_and_error,
+)
 
 LOOKS = {  # in a legend; everywhere the same, at least 3 : 1 on white, told apart in grey, too
     "linear": ("linear", "#767676", (0, (1, 1)), "x"),
@@ -20,6 +28,7 @@ LOOKS = {  # in a legend; everywhere the same, at least 3 : 1 on white, told apa
     "greedy": ("greedy", "#857600", (0, (2, 2)), "<"),
     "greedy-full": ("greedy, full memory", "#5E5300", (0, (3, 3)), ">"),
     "perfect-prior": ("perfect prior (an oracle)", "#00795A", (0, (3, 1, 1, 1)), "*"),
+    "kept": ("old covariance kept", "#7A5B00", (0, (1, 2)), "P"),
 }
 WIDTH = 120                                           # of a table, in characters
 VERDICTS = {1: "holds", 0: "unclear", -1: "does not hold"}
@@ -30,7 +39,7 @@ def look(name):
     """An algorithm's name in a legend, color, dashes and marker; one of your own has a color by
     its name."""
     color = OWN[zlib.crc32(name.encode()) % len(OWN)]
-    return LOOKS.get(name, (name, color, (0, (6, 1, 1, 1, 1, 1)), "P"))
+    return LOOKS.get(name, (name, color, (0, (6, 1, 1, 1, 1, 1)), "X"))
 
 
 def label(name):
@@ -43,12 +52,6 @@ def style(name):
     return dict(zip(("color", "linestyle", "marker"), look(name)[1:], strict=True))
 
 
-def own_pairs(results):
-    """Algorithms from a file of your own are compared with the paper's prior and full memory."""
-    return [(name, other) for name in grouped(results, "algorithm") if name not in LOOKS
-            for other in ("both-priors", "neural-linear")]
-
-
 def named(results):
     """Results whose algorithm has its variant in its name: 'both-priors, b⁰ = 0.6'."""
     return [result | {"algorithm": ", ".join(filter(None, (result["algorithm"],
@@ -56,9 +59,10 @@ def named(results):
             for result in results]
 
 
-def minus(pair):
-    """'carried − no-prior'."""
-    return " − ".join(pair)
+def own_pairs(results):
+    """Algorithms from a file of your own are compared with the paper's prior and full memory."""
+    return [(name, other) for name in grouped(results, "algorithm") if name not in LOOKS
+            for other in ("both-priors", "neural-linear")]
 
 
 def save(options, study, measured):
@@ -82,6 +86,16 @@ def save(options, study, measured):
 
 # Cells and tables ---------------------------------------------------------------------------------
 
+def page(*parts):
+    """A report: sentences and tables, those that are not empty."""
+    return "\n\n".join(filter(None, parts))
+
+
+def wrapped(*sentences):
+    """Sentences as a paragraph of lines of at most 100 characters."""
+    return textwrap.fill(" ".join(filter(None, sentences)), 100, break_on_hyphens=False)
+
+
 def text_table(header, rows):
     """An aligned table; the first column is text, the others numbers. One that is wider than WIDTH
     becomes two, below each other."""
@@ -98,11 +112,6 @@ def text_table(header, rows):
     return "\n".join(lines)
 
 
-def wrapped(*sentences):
-    """Sentences as a paragraph of lines of at most 100 characters."""
-    return textwrap.fill(" ".join(filter(None, sentences)), 100, break_on_hyphens=False)
-
-
 def markdown_table(header, rows):
     """The same in Markdown."""
     lines = ["| " + " | ".join(map(str, row)) + " |" for row in [header, *rows]]
@@ -115,17 +124,20 @@ def mean_sd(values, digits=0):
     return f"{mean} ± {np.std(values, ddof=1):.{digits}f}" if len(values) > 1 else mean
 
 
-def plus_minus(value, error, digits=0):
-    """'+12 ± 3'; of one run, '+12'."""
-    text = f"{value:+.{digits}f}"
+def with_error(value, error, digits=0, sign=""):
+    """'12 ± 3', or with sign="+" '+12 ± 3'; of one run '12', of nothing 'n/a'."""
+    if not np.isfinite(value):
+        return "n/a"
+    text = f"{value:{sign}.{digits}f}"
     return f"{text} ± {error:.{digits}f}" if np.isfinite(error) else text
 
 
-def with_error(value, error, digits=0):
-    """'12 ± 3'; of one run '12', of nothing 'n/a'."""
-    if not np.isfinite(value):
-        return "n/a"
-    return f"{value:.{digits}f}" + (f" ± {error:.{digits}f}" if np.isfinite(error) else "")
+plus_minus = functools.partial(with_error, sign="+")  # of a difference
+
+
+def minus(pair):
+    """'carried − no-prior'."""
+    return " − ".join(pair)
 
 
 def title(dataset):
@@ -144,7 +156,7 @@ def runs_of(results):
 
 # Tables that several commands have ----------------------------------------------------------------
 
-def by_set(heading, results, cell, value="reward"):
+def by_set(heading, results, cell=mean_sd, value="reward"):
     """A row per data set, a column per algorithm: the text cell(array by run)."""
     names = list(grouped(results, "algorithm"))
     rows = [[title(d), *(cell(own[name]) if name in own else "" for name in names)]
@@ -154,52 +166,42 @@ def by_set(heading, results, cell, value="reward"):
 
 def rewards_table(results):
     """Mean and standard deviation of the reward."""
-    return by_set("reward", results, mean_sd) + (
-        f"\nmean ± standard deviation of {runs_of(results)}")
+    return by_set("reward", results) + f"\nmean ± standard deviation of {runs_of(results)}"
 
 
-def worst_table(results):
-    """What the worst run of each algorithm earned."""
-    return by_set("reward of the worst run", results, lambda x: f"{x.min():.0f}")
+def difference_table(heading, found, text=minus, digits=0):
+    """Paired differences {(pair, data set): Judged}: a row text(pair) per pair, a column per data
+    set, * where it is certain."""
+    if not found:
+        return ""
+    sets = list(dict.fromkeys(d for _, d in found))
+    rows = []
+    for pair in dict.fromkeys(pair for pair, _ in found):
+        cells = [found.get((pair, d)) for d in sets]
+        rows.append([text(pair), *(plus_minus(*one[:2], digits) + (" *" if one.sign else "  ")
+                                   if one else "" for one in cells)])
+    return text_table([heading, *map(title, sets)], rows) + "\n" + test_note(found, "* certain")
 
 
-def explored_table(results):
-    """The share of plays that were not of the arm thought best."""
-    return by_set("exploration, %", results, lambda x: f"{100 * x.mean():.1f}", "explored") + (
-        "\nexploration: plays, after the initial pulls, of another arm than the one with the "
-        "highest estimate")
-
-
-def difference_table(heading, found, rows, columns, digits=0, above=()):
-    """Paired differences, with * where they are certain: found[row, column] is a Judged. rows and
-    columns are {key: text}; a cell that was not played is empty. Rows `above` come first."""
-    def cell(key):
-        if key not in found:
-            return ""
-        one = found[key]
-        return plus_minus(one.mean, one.error, digits) + (" *" if one.sign else "  ")
-
-    body = [[text, *(cell((row, column)) for column in columns)] for row, text in rows.items()]
-    return text_table([heading, *columns.values()], [*above, *body]) + (
-        f"\nDifferences are paired by run, ± standard error. * certain at {LEVEL:.0%}: t-test, "
-        f"with Holm's correction\nfor all {len(found)} differences of this command.")
-
-
-def power_text(found):
-    """Which difference would be found."""
+def test_note(found, what):
+    """How a family of differences is judged, and which of them would be found."""
     counts = sorted({one.runs for one in found.values() if one.runs > 1})
-    words = [f"{detectable(runs, len(found)):.1f} with {runs} runs" for runs in counts]
-    return wrapped("So many standard deviations over runs a difference must have, to be found in "
-                   f"80 % of such studies: {', '.join(words) or 'one run finds none'}.")
+    sizes = " or ".join(f"{detectable(runs, len(found)):.1f} with {runs} runs" for runs in counts)
+    power = ("80 % of such studies would find a difference of so many standard deviations over "
+             f"runs: {sizes}." if sizes else "")
+    return wrapped(f"Differences are paired by run, ± standard error; {what} at {100 * LEVEL:.0f} "
+                   f"%: t-test, with Holm's correction for all {len(found)}.", power)
 
 
-def counted(found, row):
-    """'more on 3 of 10 data sets, less on 1 (Adult)': what is certain in a row of differences."""
-    signs = {column: one.sign for (of, column), one in found.items() if of == row}
-    less = [title(column) for column, sign in signs.items() if sign < 0]
-    names = f" ({', '.join(less)})" if less else ""
+def counted(found, pair):
+    """'more on 3 of 10 data sets, less on 1 (Adult)': what is certain of a pair."""
+    signs = {d: one.sign for (of, d), one in found.items() if of == pair}
     more = sum(sign > 0 for sign in signs.values())
-    return f"more on {more} of {len(signs)} data sets, less on {len(less)}{names}"
+    less = [title(d) for d, sign in signs.items() if sign < 0]
+    if not more and not less:
+        return f"unclear on all {len(signs)} data sets"
+    names = f"{len(less)} ({', '.join(less)})" if less else "none"
+    return f"more on {more} of {len(signs)} data sets, less on {names}"
 
 
 def claims_table(claims, regrets, digits=0):
@@ -212,7 +214,7 @@ def claims_table(claims, regrets, digits=0):
         if better in known and worse in known:
             text = f"{better} less than {worse} {when}".strip()
             if slack:
-                text = f"{better} as good as {worse} (within {slack:.0%} of its regret)"
+                text = f"{better} as good as {worse} (within {100 * slack:.0f} % of its regret)"
             saved[text] = difference(known[worse], known[better])
             slacks[text] = slack * known[worse].mean()
     if not saved:
@@ -220,9 +222,8 @@ def claims_table(claims, regrets, digits=0):
     found = judged({text: x + slacks[text] for text, x in saved.items()})
     rows = [[text, plus_minus(*mean_and_error(x), digits), VERDICTS[found[text].sign]]
             for text, x in saved.items()]
-    return text_table(["claim: less regret", "regret saved", ""], rows) + (
-        "\nDifferences are paired by run, ± standard error; verdicts at 5 %: t-test, with Holm's "
-        f"correction for all {len(rows)} claims.")
+    return text_table(["claim: less regret", "regret saved", ""], rows) + "\n" + (
+        test_note(found, "verdicts"))
 
 
 def distance(x, number):
@@ -246,22 +247,19 @@ def near_paper(cells):
     return found
 
 
-def solver_text(results):
-    """What the solver of Eq. 6 returned to `printed`: programs per run, inaccurate, unsolved."""
-    asked = [result for result in results if "solved" in result]
-    if not asked:
-        return ""
-    kinds = {"solved": "solved", "inaccurate": "of these called inaccurate", "unsolved": "unsolved"}
-    means = [grouped(asked, "dataset", value=kind) for kind in kinds]
-    rows = [[title(d), *(f"{mean[d].mean():.1f}" for mean in means)] for d in means[0]]
-    return text_table(["Eq. 6 as printed, programs per run", *kinds.values()], rows)
-
-
 def played_text(results):
-    """What was played, in hours of one core, and on which processors and versions."""
+    """What the solver of Eq. 6 returned to `printed`; what was played, in hours of one core, and on
+    which processors and versions."""
+    asked = [result for result in named(results) if "solved" in result]
+    kinds = {"solved": "solved", "inaccurate": "of these called inaccurate", "unsolved": "unsolved"}
+    means = [grouped(asked, "dataset", "algorithm", value=kind) for kind in kinds]
+    rows = [[f"{title(d)}, {name}", *(f"{mean[d][name].mean():.1f}" for mean in means)]
+            for d, own in means[0].items() for name in own]
     hours = sum(result["seconds"] for result in results) / 3600
-    return wrapped(f"{len(results)} runs took {hours:.1f} hours of one core. Played on:",
-                   "; ".join(grouped(results, "played_on")))
+    return page(
+        text_table(["Eq. 6 as printed, programs per run", *kinds.values()], rows) if rows else "",
+        wrapped(f"{len(results)} runs took {hours:.1f} hours of one core. Played on:",
+                "; ".join(grouped(results, "played_on"))))
 
 
 # Pictures -----------------------------------------------------------------------------------------
@@ -282,38 +280,35 @@ def curve(axis, x, y, error, text, name):
     axis.errorbar(x, y, error, label=text, markersize=4, capsize=2, **style(name))
 
 
-def spaced(heights, least):
-    """Heights of labels, {name: y}, moved apart to at least this distance."""
-    found, y = {}, -np.inf
-    for name in sorted(heights, key=heights.get):
-        y = found[name] = max(heights[name], y + least)
-    return found
-
-
-def forest(differences, rewards, base, what, sharex=False):
-    """Paired differences {(pair, data set): by run} in percent of the reward of `base`, ± 2
-    standard errors: a panel per pair, a row per data set."""
-    pairs = list(dict.fromkeys(pair for pair, _ in differences))
-    sets = list(rewards)
-    lines = -(-len(pairs) // 4)
+def forest(results, pairs, base, what, name="", sharex=False):
+    """{name: figure} of paired differences in percent of the reward of `base`, ± 2 standard errors:
+    a panel per pair, a row per data set. {} if nobody can be compared."""
+    rewards = {d: own for d, own in grouped(results, "dataset", "algorithm").items() if base in own}
+    gained = differences(rewards, pairs)
+    pairs = list(dict.fromkeys(pair for pair, _ in gained))
+    if not pairs:
+        return {}
+    sets, names = list(rewards), {name for pair in pairs for name in pair}
+    lines = -(-len(pairs) // 5)
     columns = -(-len(pairs) // lines)
     figure, axes = pyplot().subplots(
         lines, columns, sharex=sharex, sharey=True, squeeze=False,
-        figsize=(1.6 + 1.8 * columns, 0.6 + lines * (0.9 + 0.3 * len(sets))))
+        figsize=(1.6 + 1.8 * columns, 0.8 + lines * (0.8 + 0.3 * len(sets))))
     for axis, pair in zip(axes.flat, pairs, strict=False):
-        own = {d: 100 * differences[pair, d] / rewards[d][base].mean() for d in sets
-               if (pair, d) in differences}
+        own = {d: 100 * gained[pair, d] / rewards[d][base].mean() for d in sets
+               if (pair, d) in gained}
         mean, error = np.transpose([mean_and_error(x) for x in own.values()])
         axis.errorbar(mean, [sets.index(d) for d in own], xerr=2 * error, capsize=2, markersize=5,
                       **style(pair[0]) | {"linestyle": "none"})
         axis.axvline(0, color="black", linewidth=0.8)
         axis.set_yticks(range(len(sets)), map(title, sets))
-        axis.set(ylim=(len(sets) - 0.5, -0.5), xlabel=f"{max(map(len, own.values()))} runs")
+        axis.set_ylim(len(sets) - 0.5, -0.5)
         axis.set_title(" −\n".join(pair), fontsize=9)
         axis.grid(axis="y", alpha=0.3)
     for axis in axes.flat[len(pairs):]:
         axis.remove()
     scales = "" if sharex else "; each panel has its own scale"
     figure.supxlabel(f"difference in reward, % of {base}'s{scales}", fontsize=9)
-    figure.suptitle(f"{what}: paired, ± 2 standard errors")
-    return figure
+    runs = runs_of([result for result in results if result["algorithm"] in names])
+    figure.suptitle(f"{what}. Paired, {runs}, ± 2 standard errors")
+    return {name: figure}

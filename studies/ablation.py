@@ -11,17 +11,15 @@ import nlts
 import nlts_beyond
 from lab import report as lab
 from lab.recipes import RECIPES, at_equal_settings, with_arguments, with_settings
-from lab.report import mean_sd, title
 from lab.results import execute, make_runs
 from lab.runs import load
-from lab.statistics import difference, grouped, judged
+from lab.statistics import differences, grouped, judged
 from studies import ablation_agents as agents
 from studies.peers_agents import wide_network
 
 SOLVERS = "mushroom", "adult", "statlog"              # where solvers are compared
 OFTEN = "mushroom", "adult", "statlog", "epileptic"   # where L is changed
 OFTEN_TIMES = 4                                       # as many runs as of the other choices
-OFTEN_L = "L = 50", "L = 100", "L = 200"
 OFTEN_PLAYED = "neural-linear", "both-priors", "carried"
 
 
@@ -69,6 +67,13 @@ CHOICES = {
     "printed": {"Clarabel, not SCS": with_arguments(RECIPES["printed"], solver="CLARABEL")},
 }
 
+CHANGES = [(f"{method}, {variant}", method) for method, variants in CHOICES.items()
+           for variant in variants]
+OFTEN_PAIRS = [
+    *((f"{name}, L = {L}", f"{name}, L = 100") for name in OFTEN_PLAYED for L in (50, 200)),
+    *((f"carried, L = {L}", f"{other}, L = {L}") for other in OFTEN_PLAYED[:2]
+      for L in (50, 100, 200))]
+
 
 def measure(options):
     """Rewards of each method, and with one thing changed."""
@@ -92,50 +97,30 @@ def often(options, d):
 
 def report(results):
     """What each choice changes, and how often to learn."""
-    rewards = grouped(results, "algorithm", "variant", "dataset")
-    found = judged(gains(rewards))
-    sets = {d: title(d) for d in grouped(results, "dataset")}
-    above = [[f"{method}: reward", *(mean_sd(x[""][d]) if d in x[""] else "" for d in sets)]
-             for method, x in rewards.items() if "" in x]
-    rows = {row: f"  {': '.join(row)}" for row, _ in found}
-    return "\n\n".join([
-        lab.wrapped(*answers(rewards, found)),
-        lab.difference_table("minus its method's reward, or L = 100's", found, rows, sets,
-                             above=above)
-        + "\nRows with L are at equal settings, except for L and P = 2L.\n" + lab.power_text(found),
-        lab.played_text(results)])
-
-
-def gains(rewards):
-    """{((method, what is changed), data set): by run}: each choice against its method, other L
-    against L = 100, and carried against others at each L."""
-    found = {}
-    for method, by_variant in rewards.items():
-        for variant, by_set in by_variant.items():
-            if variant not in ("", "L = 100"):
-                base = by_variant["L = 100" if variant in OFTEN_L else ""]
-                found |= {((method, variant), d): difference(x, base[d])
-                          for d, x in by_set.items()}
-    return found | {((f"carried − {other}", L), d): difference(x, rewards[other][L][d])
-                    for other in OFTEN_PLAYED[:2] for L in OFTEN_L
-                    for d, x in rewards["carried"].get(L, {}).items()}
-
-
-def answers(rewards, found):
-    """The largest certain change of each method; how carried fares at each L."""
-    words = []
-    for method in ("both-priors", "carried"):
-        percent = {(variant, d): 100 * one.mean / rewards[method][""][d].mean()
-                   for ((of, variant), d), one in found.items()
-                   if of == method and variant not in OFTEN_L and one.sign}
-        if percent:
-            variant, d = max(percent, key=lambda cell: abs(percent[cell]))
-            words.append(f"{method}: of all changes, {len(percent)} are certain; the largest is "
-                         f"{variant}, {percent[variant, d]:+.0f} % on {title(d)}.")
-        else:
-            words.append(f"{method}: no change is certain.")
+    methods = [result for result in results if not result.get("variant")]
+    rewards = grouped(lab.named(results), "dataset", "algorithm")
+    found = judged(differences(rewards, [*CHANGES, *OFTEN_PAIRS]))
+    words = [largest_change(found, rewards, method) for method in ("both-priors", "carried")]
     for other in OFTEN_PLAYED[:2]:
-        signs = [one.sign for ((what, _), _), one in found.items() if what == f"carried − {other}"]
-        words.append(f"carried against {other}, L = 50, 100 and 200: more in {signs.count(1)} of "
-                     f"{len(signs)} comparisons, less in {signs.count(-1)}.")
-    return words
+        signs = [one.sign for (pair, _), one in found.items()
+                 if pair[0].startswith("carried, L") and pair[1].startswith(f"{other}, L")]
+        words.append(f"carried against {other}, with L = 50, 100 and 200: more in {signs.count(1)} "
+                     f"of {len(signs)} comparisons, less in {signs.count(-1)}.")
+    return lab.page(
+        lab.wrapped(*words), lab.rewards_table(methods),
+        lab.difference_table("reward gained", found,
+                             lambda pair: pair[0] if pair in CHANGES else lab.minus(pair)),
+        "A row with one name: minus its method. Rows with L: at equal settings except for L and "
+        f"P = 2L, {OFTEN_TIMES} times as many runs.", lab.played_text(results))
+
+
+def largest_change(found, rewards, method):
+    """How many changes of a method are certain, and the largest."""
+    percent = {(pair[0], d): 100 * one.mean / rewards[d][method].mean()
+               for (pair, d), one in found.items()
+               if pair in CHANGES and pair[1] == method and one.sign}
+    if not percent:
+        return f"{method}: no change is certain."
+    name, d = max(percent, key=lambda cell: abs(percent[cell]))
+    return (f"{method}: {len(percent)} changes are certain; the largest is "
+            f"{name.removeprefix(f'{method}, ')}, {percent[name, d]:+.0f} % on {lab.title(d)}.")

@@ -5,7 +5,7 @@ import nlts
 from lab import paper
 from lab import report as lab
 from lab.recipes import RECIPES, at_equal_settings
-from lab.report import mean_sd, plus_minus, text_table
+from lab.report import mean_sd, text_table, with_error
 from lab.results import execute, make_runs
 from lab.runs import Recipe
 from lab.statistics import grouped, mean_and_error
@@ -51,18 +51,18 @@ def report(results):
     """Rewards beside the paper's, what is still missing of them, and claims."""
     rewards = grouped(lab.named(results), "algorithm")
     rows = [[name, mean_sd(x), paper.cell(NUMBERS.get(name)),
-             plus_minus(*missing(x, name)) if name in NUMBERS else ""]
+             with_error(*missing(x, name)) if name in NUMBERS else ""]
             for name, x in rewards.items()]
     always = np.mean([result["best_arm"] for result in results])
     optimal = results[0]["optimal"]
-    return "\n\n".join([
+    return lab.page(
         answer(rewards),
         text_table(["Amazon reviews", "reward", "in the paper", "missing"], rows) + (
             f"\nmean ± standard deviation of {lab.runs_of(results)} of {results[0]['steps']} "
             f"steps; always playing the commonest rating earns {always:.0f};\nmissing: the paper's "
             f"mean minus ours ± standard error of both; {EQUAL}: of `equal`, else the paper's"),
         lab.claims_table(CLAIMS, {"": {name: optimal - x for name, x in rewards.items()}}),
-        lab.played_text(results)])
+        lab.played_text(results))
 
 
 def answer(rewards):

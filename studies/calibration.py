@@ -9,13 +9,13 @@ import numpy as np
 
 from lab import report as lab
 from lab.recipes import RECIPES, limited
-from lab.report import text_table, title
+from lab.report import counted, text_table, title
 from lab.results import execute, make_runs
-from lab.statistics import difference, grouped, judged
+from lab.statistics import differences, grouped, judged
 from studies.calibration_agents import Calibration, kept_prior
 
 PLAYED = "both-priors", "printed", "carried", "kept", "no-prior", "perfect-prior"
-LABELS = {"kept": "old covariance kept"}
+PERFECT = "perfect-prior"                             # forgets nothing
 PRINTED = "mushroom", "adult", "statlog"              # where `printed` is measured
 
 
@@ -36,23 +36,24 @@ def report(results):
     ratios, off = (by_set(results, value) for value in ("bias", "error"))
     names = [name for name in PLAYED if any(name in own for own in ratios.values())]
     nearest = [min(own, key=own.get) for own in off.values()]
-    certain = [d for d, own in ratios.items() if own["both-priors"] < 1]
-    rewards = grouped(results, "dataset", "algorithm")
-    found = judged({(d, name): difference(own[name], own["perfect-prior"])
-                    for d, own in rewards.items() for name in own if name != "perfect-prior"})
-    signs = [one.sign for (_, name), one in found.items() if name == "both-priors"]
+    spread = {name: [own[name] for own in ratios.values() if name in own] for name in names}
+    ranges = [f"{name} × {min(x):.2f} to {max(x):.2f}" for name, x in spread.items()]
+    pairs = [(name, PERFECT) for name in names]
+    found = judged(differences(grouped(results, "dataset", "algorithm"), pairs))
+    counts = [f"{name} earns {counted(found, (name, PERFECT))}"
+              for name in ("both-priors", "carried")]
     rows = [[title(d), *(f"× {own[name]:.2f} (× {off[d][name]:.2f})" if name in own else ""
                          for name in names)] for d, own in ratios.items()]
-    return "\n\n".join([
-        lab.wrapped(f"carried is nearest to full memory's s on {nearest.count('carried')} of "
-                    f"{len(nearest)} data sets. both-priors is more certain than full memory on "
-                    f"{len(certain)}, and earns more than perfect-prior on {signs.count(1)}, less "
-                    f"on {signs.count(-1)}."),
-        text_table(["s relative to full memory", *names], rows)
-        + "\nOn tuples that left the buffer, geometric mean over phases and arms: below 1, more "
-        "certain than full\nmemory. In brackets the factor by which s is off, whatever the side.",
-        lab.difference_table("reward − perfect-prior's", found, {d: title(d) for d in rewards},
-                             {name: name for name in names}), lab.played_text(results)])
+    return lab.page(
+        lab.wrapped("Uncertainty s about forgotten tuples, relative to full memory's, over all "
+                    f"data sets: {', '.join(ranges)}. carried is nearest on "
+                    f"{nearest.count('carried')} of {len(nearest)}. Rewards against a prior that "
+                    f"forgets nothing ({lab.runs_of(results)}): {'; '.join(counts)}."),
+        text_table(["s relative to full memory", *names], rows) + "\n" + lab.wrapped(
+            "On tuples that left the buffer, geometric mean over phases, arms and runs: below 1, "
+            "more certain than full memory. In brackets the factor by which s is off, whatever the "
+            "side. kept: the old covariance, as if no feature had moved."),
+        lab.difference_table("reward gained", found), lab.played_text(results))
 
 
 def by_set(results, value):
@@ -71,7 +72,7 @@ def plot(results):
         rows = [row + 0.15 * (k - (len(names) - 1) / 2) for row, own in enumerate(ratios.values())
                 if name in own]
         values = [own[name] for own in ratios.values() if name in own]
-        axis.plot(values, rows, label=LABELS.get(name) or lab.label(name), markersize=6,
+        axis.plot(values, rows, label=lab.label(name), markersize=6,
                   **lab.style(name) | {"linestyle": "none"})
     axis.set_xscale("log", base=2)
     axis.xaxis.set_major_formatter("× {x:g}")
@@ -80,8 +81,8 @@ def plot(results):
         axis.axhline(row - 0.5, color="0.85", linewidth=0.8)
     axis.set_yticks(range(len(ratios)), map(title, ratios))
     axis.set_ylim(len(ratios) - 0.5, -0.5)
-    axis.set_xlabel("s relative to full memory, on tuples that left the buffer\n"
+    axis.set_xlabel("uncertainty s about forgotten tuples, relative to full memory's\n"
                     "← more certain than full memory          less certain →")
     figure.legend(loc="outside lower center", ncols=3)
-    figure.suptitle(f"Geometric mean of {lab.runs_of(results)}")
+    figure.suptitle(f"How certain each prior is: geometric mean of {lab.runs_of(results)}")
     return {"": figure}

@@ -3,7 +3,6 @@
 All is measured in one process, by turns, so that a busy machine slows everybody: compare ratios.
 """
 import gc
-import json
 import time
 from dataclasses import replace
 from functools import partial
@@ -142,7 +141,7 @@ def report(measured):
                  PRIORS, (1, 0, 0), np.transpose(found["seconds"]), np.transpose(found["tuples"]),
                  strict=True)]
     low, high = (1000 * seconds for seconds in measured["step"].values())
-    return "\n\n".join([
+    return lab.page(
         lab.wrapped(f"On buffers of real runs SCS takes {np.median(ratios[SCS]):.0f} times the CPU "
                     f"time of {OURS}. A run of both-priors takes {runs[1]:.2f} times the CPU time "
                     f"of one of no-prior, one of full memory {runs[2]:.2f} times."),
@@ -154,7 +153,7 @@ def report(measured):
         + "\nStatlog, arms as the agents choose them, without training; by least squares in "
         "logarithms, ± standard error",
         f"A step of LinearTS with 7 arms takes {low:.2f} ms at d = {DIMS[0]}, and {high:.2f} ms at "
-        f"d = {DIMS[1]}."])
+        f"d = {DIMS[1]}.")
 
 
 def plot(measured):
@@ -168,8 +167,3 @@ def plot(measured):
     axis.set(xlabel="step T", ylabel="CPU time of a learning phase, ms", ylim=(0, None))
     axis.set_title("Statlog, without the time of training", fontsize=9)
     return {"": figure}
-
-
-def files(measured):
-    """The numbers, which are in no file of runs."""
-    return {"costs.json": json.dumps(measured) + "\n"}

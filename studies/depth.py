@@ -4,7 +4,6 @@ Full memory with the paper's network and with 54-500-800-7 (on Adult the same hi
 test accuracy that a linear model and both networks reach when trained on all data.
 """
 import itertools
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +13,7 @@ from torch import nn
 import datasets
 from lab import report as lab
 from lab.recipes import RECIPES
-from lab.report import mean_sd, text_table, title
+from lab.report import text_table, title
 from lab.results import execute, make_runs
 from lab.statistics import differences, grouped, judged
 from studies.depth_agents import WIDTHS, DeepMLP
@@ -77,17 +76,15 @@ def classifier(sizes):
 
 def report(measured):
     """Rewards and accuracies of both networks, and the paper's claim."""
-    results, accuracy = measured["runs"], measured["accuracy"]
-    rewards = grouped(results, "dataset", "variant")
-    pair = "500-800", "50"
-    found = judged(differences(rewards, [pair]))
+    results = lab.named(measured["runs"])
+    rewards = grouped(results, "dataset", "algorithm")
+    found = judged(differences(rewards, [("neural-linear, 500-800", "neural-linear, 50")]))
     verdicts = [f"{title(d)}: {WORDS[one.sign]}." for (_, d), one in found.items()]
-    above = [[name, *(mean_sd(x[name]) for x in rewards.values())] for name in NETWORKS]
-    return "\n\n".join(filter(None, [
-        lab.wrapped("The paper: a deeper network does not earn more.", *verdicts),
-        lab.difference_table("full memory's reward, by hidden layers", found,
-                             {pair: lab.minus(pair)}, {d: title(d) for d in rewards}, above=above),
-        accuracy_table(accuracy) if any(accuracy.values()) else "", lab.played_text(results)]))
+    return lab.page(
+        lab.wrapped("The paper: a deeper network does not earn more. Here, with "
+                    f"{lab.runs_of(results)}:", *verdicts),
+        lab.rewards_table(results), lab.difference_table("reward gained", found),
+        accuracy_table(measured["accuracy"]), lab.played_text(results))
 
 
 def accuracy_table(accuracy):
@@ -98,10 +95,8 @@ def accuracy_table(accuracy):
             rows.append([title(d), *(f"{100 * x:.1f}" for x in found.values())])
             quoted = PAPER.get(d, {})
             rows.append(["  quoted by the paper", *(quoted.get(name, "") for name in found)])
+    if not rows:
+        return ""
     return text_table(["test accuracy, %", *HIDDEN], rows) + (
-        f"\ntrained on {TRAINED_ON:.0%} of all rows with every label, {BATCHES} batches of {BATCH}")
-
-
-def files(measured):
-    """The numbers, which are in no file of runs."""
-    return {"depth.json": json.dumps(measured["accuracy"]) + "\n"}
+        f"\ntrained on {100 * TRAINED_ON:.0f} % of all rows with every label, {BATCHES} batches of "
+        f"{BATCH}")

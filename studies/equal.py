@@ -9,7 +9,7 @@ import numpy as np
 from lab import report as lab
 from lab.own import algorithms
 from lab.recipes import at_equal_settings
-from lab.report import markdown_table, minus, plus_minus, text_table, title, with_error
+from lab.report import counted, markdown_table, minus, plus_minus, text_table, title, with_error
 from lab.results import execute, make_runs
 from lab.statistics import difference, differences, grouped, judged, mean_and_error, ratio_of_means
 
@@ -49,24 +49,23 @@ def report(results):
     """Who earns more than whom, two kinds of forgetting, and the worst runs."""
     rewards = grouped(results, "dataset", "algorithm")
     found = judged(differences(rewards, PAIRS + lab.own_pairs(results)))
-    rows = {pair: minus(pair) for pair, _ in found}
-    parts = [answer(found, rows, results[0]["drift"]), lab.rewards_table(results),
-             scores_table(results)]
-    if found:
-        sets = {d: title(d) for d in rewards}
-        parts += [lab.difference_table("reward gained", found, rows, sets),
-                  "\n".join(lab.wrapped(f"{text}: {lab.counted(found, pair)}")
-                            for pair, text in rows.items())]
-    parts += [kinds_table(rewards), lab.worst_table(results),
-              locked_text(results) if "mushroom" in rewards else "", lab.played_text(results)]
-    return "\n\n".join(filter(None, parts))
+    pairs = list(dict.fromkeys(pair for pair, _ in found))
+    return lab.page(
+        answer(found, results), lab.rewards_table(results), scores_table(results),
+        lab.difference_table("reward gained", found),
+        "\n".join(lab.wrapped(f"{minus(pair)}: {counted(found, pair)}") for pair in pairs),
+        kinds_table(rewards),
+        lab.by_set("reward of the worst run", results, lambda x: f"{x.min():.0f}"),
+        locked_text(results) if "mushroom" in rewards else "", lab.played_text(results))
 
 
-def answer(found, rows, drift):
+def answer(found, results):
     """What is certain of our prior, in words."""
-    counts = [f"against {pair[1]} {lab.counted(found, pair)}" for pair in FOREST if pair in rows]
-    where = "At equal settings" + (", with contexts that drift" if drift else "")
-    return lab.wrapped(f"{where}, carried earns {'; '.join(counts)}.") if counts else ""
+    pairs = {pair for pair, _ in found}
+    counts = [f"against {pair[1]}: {counted(found, pair)}" for pair in FOREST if pair in pairs]
+    drift = " and with contexts that drift" if results[0]["drift"] else ""
+    return lab.wrapped(f"At equal settings{drift} ({lab.runs_of(results)}), carried earns "
+                       f"{'; '.join(counts)}.") if counts else ""
 
 
 def scores_table(results):
@@ -80,7 +79,7 @@ def scores_table(results):
             rows.append([name, with_error(mean.mean(), np.linalg.norm(error) / n, 3)])
     return text_table(["over all data sets", "score"], rows) + (
         "\nscore: (reward − any arm at random) / (optimal − any arm at random), the mean over data "
-        "sets of means over runs;\n± standard error over runs")
+        "sets of\nmeans over runs; ± standard error over runs")
 
 
 def won_back(gained, forgotten):
@@ -114,8 +113,8 @@ def locked_text(results):
     poor = Counter(result["algorithm"] for result in results if result["dataset"] == "mushroom"
                    and result["reward"] < LOCKED * result["optimal"])
     counts = ", ".join(f"{name} {runs}" for name, runs in poor.items())
-    return (f"Mushroom, runs that earn less than {LOCKED:.0%} of the optimum (all that stop eating "
-            f"in the first quarter do): {counts or 'none'}")
+    return (f"Mushroom, runs that earn less than {100 * LOCKED:.0f} % of the optimum: "
+            f"{counts or 'none'}\n(all that stop eating in the first quarter do)")
 
 
 # Pictures -----------------------------------------------------------------------------------------
@@ -123,20 +122,11 @@ def locked_text(results):
 def plot(results):
     """Paired differences; and two kinds of forgetting: by the network, by the posterior, and what
     two priors win back of the latter."""
-    rewards = {d: by_name for d, by_name in grouped(results, "dataset", "algorithm").items()
-               if FULL in by_name}
     drift = ", contexts drift" if results[0]["drift"] else ""
     own = [pair for pair in lab.own_pairs(results) if FULL in pair]
-    gained = differences(rewards, FOREST + own)
-    kinds = differences(rewards, KINDS)
-    figures = {}
-    if gained:
-        figures[""] = lab.forest(gained, rewards, FULL, f"At equal settings{drift}")
-    if kinds:
-        figures["kinds"] = lab.forest(
-            kinds, rewards, FULL, "Forgotten by the network, forgotten by the posterior, and won "
-            f"back by two priors{drift}", sharex=True)
-    return figures
+    return lab.forest(results, FOREST + own, FULL, f"At equal settings{drift}") | lab.forest(
+        results, KINDS, FULL, "Forgotten by the network, forgotten by the posterior, won back by "
+        f"two priors{drift}", "kinds", sharex=True)
 
 
 # Files --------------------------------------------------------------------------------------------

@@ -8,12 +8,15 @@ import numpy as np
 import nlts_beyond
 from lab import report as lab
 from lab.recipes import RECIPES, WHEEL, with_arguments, with_settings
-from lab.report import title
+from lab.report import counted, text_table, title
 from lab.results import execute, make_runs
-from lab.statistics import difference, grouped, judged, mean_and_error
+from lab.statistics import difference, differences, grouped, judged, mean_and_error
 
 PLAYED = "neural-linear", "both-priors", "carried", "no-prior"
 NOISES = "b⁰ = 6", "b⁰ = 0.6", "b⁰ = 0.06", "pooled"
+PAIRS = {(f"{name}, {noise}", f"neural-linear, {noise}"): f"{noise}: {name} − neural-linear"
+         for noise in NOISES for name in PLAYED[1:]}
+PAIRS |= {(f"{name}, pooled", f"{name}, b⁰ = 6"): f"{name}: pooled − b⁰ = 6" for name in PLAYED}
 
 
 def with_noise(recipe, noise):
@@ -37,23 +40,20 @@ def measure(options):
 
 def report(results):
     """What limited memory gains over full memory under each noise; what pooled noise gains."""
-    rewards = grouped(results, "variant", "dataset", "algorithm")
-    gains = {(f"{noise}: {name} − full memory", d): difference(own[name], own["neural-linear"])
-             for noise, sets in rewards.items() for d, own in sets.items() for name in PLAYED[1:]}
-    for d, own in rewards["pooled"].items():
-        for name in PLAYED:
-            gains[f"{name}: pooled − b⁰ = 6", d] = difference(own[name],
-                                                              rewards["b⁰ = 6"][d][name])
-    found = judged(gains)
-    words = [f"{noise}, {lab.counted(found, f'{noise}: both-priors − full memory')}"
+    own = lab.named(results)
+    found = judged(differences(grouped(own, "dataset", "algorithm"), PAIRS))
+    words = [f"{noise}: {counted(found, (f'both-priors, {noise}', f'neural-linear, {noise}'))}"
              for noise in NOISES]
-    sets = {d: title(d) for d in grouped(results, "dataset")}
-    by_noise = [result | {"dataset": f"{result['dataset']}, {result['variant']}"}
-                for result in results]
-    return "\n\n".join([
-        lab.wrapped(f"both-priors earns, against full memory: {'; '.join(words)}."),
-        lab.difference_table("reward gained", found, {row: row for row, _ in found}, sets),
-        lab.explored_table(by_noise), lab.played_text(results)])
+    shares = grouped(own, "algorithm", "dataset", value="explored")
+    return lab.page(
+        lab.wrapped(f"both-priors earns against full memory ({lab.runs_of(results)}), with "
+                    f"{'; '.join(words)}."),
+        lab.difference_table("reward gained", found, PAIRS.get),
+        text_table(["exploration, %", *map(title, grouped(results, "dataset"))],
+                   [[name, *(f"{100 * x.mean():.1f}" for x in by_set.values())]
+                    for name, by_set in shares.items()])
+        + "\nexploration: plays, after the initial pulls, of another arm than the one with the "
+        "highest estimate", lab.played_text(results))
 
 
 def plot(results):
@@ -76,7 +76,7 @@ def plot(results):
         axis.axis("off")
     axes.flat[-1].legend(*axes[0, 0].get_legend_handles_labels(), loc="center", frameon=False)
     figure.supxlabel("noise: b⁰ of Inv-Gamma(6, b⁰), or pooled", fontsize=9)
-    figure.supylabel("reward minus full memory's, %", fontsize=9)
-    figure.suptitle(f"Mean of {lab.runs_of(results)} ± 2 standard errors; each panel has its own "
-                    "scale")
+    figure.supylabel("reward minus full memory's, in % of it", fontsize=9)
+    figure.suptitle("Limited memory against full memory under four kinds of noise: mean of "
+                    f"{lab.runs_of(results)} ± 2 standard errors; each panel has its own scale")
     return {"": figure}

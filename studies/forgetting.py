@@ -64,13 +64,12 @@ def report(results):
         rows.append([name, mean_sd(regret.sum(1)), f"{before.mean():.3f}", f"{after.mean():.3f}",
                      with_error(*ratio_of_means(after, before), 2)])
     header = ["Statlog", "regret", "per step, before", AFTER, "ratio"]
-    parts = [answer(regrets), text_table(header, rows) + (
-        f"\nregret: mean ± standard deviation of {lab.runs_of(results)}; per step: in the {WIDTH} "
-        f"steps before and after steps {2 * L}, {3 * L}, ...,\n"
-        "all retrainings except the first; ratio after / before ± standard error"),
-        claims_text(regrets, lab.own_pairs(results)), lab.explored_table(results),
-        lab.solver_text(results), lab.played_text(results)]
-    return "\n\n".join(filter(None, parts))
+    return lab.page(
+        answer(regrets), text_table(header, rows) + "\n" + lab.wrapped(
+            f"regret: mean ± standard deviation of {lab.runs_of(results)}; per step: in the "
+            f"{WIDTH} steps before and after steps {2 * L}, {3 * L}, ..., all retrainings except "
+            "the first; ratio after / before ± standard error"),
+        claims_text(regrets, lab.own_pairs(results)), lab.played_text(results))
 
 
 def answer(regrets):
@@ -144,6 +143,14 @@ HERO = {"no-prior": "no prior", "printed": "the paper's prior", "both-priors": "
         "neural-linear": "full memory"}               # names at the curves
 
 
+def spaced(heights, least):
+    """Heights of labels, {name: y}, moved apart to at least this distance."""
+    found, y = {}, -np.inf
+    for name in sorted(heights, key=heights.get):
+        y = found[name] = max(heights[name], y + least)
+    return found
+
+
 def hero(regrets):
     """Regret around a retraining: three curves, to be read at 400 pixels."""
     figure, axis = lab.pyplot().subplots(figsize=(5.3, 3.2))
@@ -157,7 +164,7 @@ def hero(regrets):
             axis.fill_between(x[side], (mean - error)[side], (mean + error)[side], alpha=0.2,
                               color=look["color"], linewidth=0)
         ends[name] = mean[-1]
-    for name, y in lab.spaced(ends, 0.1 * axis.get_ylim()[1]).items():
+    for name, y in spaced(ends, 0.1 * axis.get_ylim()[1]).items():
         axis.text(BEHIND - 6, y, HERO[name], color=lab.style(name)["color"], fontsize=13,
                   va="center", fontweight="bold")
     axis.axvline(0, color="0.3", linewidth=1.2)

@@ -9,7 +9,7 @@ with an output per arm; it learns every 100 steps, and not 1,000 steps after eac
 """
 from lab import report as lab
 from lab.recipes import EQUAL, RECIPES, at_equal_settings
-from lab.report import minus, title
+from lab.report import counted
 from lab.results import execute, make_runs
 from lab.runs import Recipe
 from lab.statistics import differences, grouped, judged
@@ -35,32 +35,25 @@ def measure(options):
         for run in make_runs(options, d, name, recipe, MOST.get(name))])
 
 
-def gains(results):
-    """Rewards, and what carried gains over each peer."""
-    rewards = grouped(results, "dataset", "algorithm")
-    peers = [name for name in grouped(results, "algorithm") if name != "carried"]
-    return rewards, differences(rewards, [("carried", name) for name in peers])
+def pairs(results):
+    """carried against each peer."""
+    return [("carried", name) for name in grouped(results, "algorithm") if name != "carried"]
 
 
 def report(results):
-    """What carried gains over each peer, and what would be found; rewards and seconds."""
-    rewards, gained = gains(results)
-    found = judged(gained)
-    pairs = {pair: minus(pair) for pair, _ in found}
-    counts = [f"carried against {pair[1]}: {lab.counted(found, pair)}." for pair in pairs]
-    return "\n\n".join([
-        lab.wrapped(*counts, "All but LiM2, which learns at every step, have "
-                    f"L = {EQUAL['L']} and P = {EQUAL['P']}; all have {EQUAL['initial_pulls']} "
-                    "initial pulls. LiM2 and NeuralTS have a noise of their own, the others pooled "
-                    "noise."),
-        lab.difference_table("reward gained", found, pairs, {d: title(d) for d in rewards})
-        + "\n" + lab.power_text(found),
-        lab.rewards_table(results), lab.worst_table(results),
+    """What carried gains over each peer; rewards and seconds."""
+    found = judged(differences(grouped(results, "dataset", "algorithm"), pairs(results)))
+    counts = [f"against {pair[1]}: {counted(found, pair)}" for pair in pairs(results)]
+    return lab.page(
+        lab.wrapped(f"carried earns ({lab.runs_of(results)}) {'; '.join(counts)}."),
+        lab.difference_table("reward gained", found), lab.rewards_table(results),
         lab.by_set("CPU seconds per run", results, lambda x: f"{x.mean():.1f}", "seconds"),
-        lab.played_text(results)])
+        lab.wrapped(f"All but LiM2, which learns at every step, have L = {EQUAL['L']} and "
+                    f"P = {EQUAL['P']}; all have {EQUAL['initial_pulls']} initial pulls. LiM2 and "
+                    "NeuralTS have a noise of their own, the others pooled noise."),
+        lab.played_text(results))
 
 
 def plot(results):
     """What carried gains over each peer: on the right of 0, it earns more."""
-    rewards, gained = gains(results)
-    return {"": lab.forest(gained, rewards, "carried", "What carried gains over other methods")}
+    return lab.forest(results, pairs(results), "carried", "What carried gains over other methods")

@@ -81,11 +81,11 @@ def report(results):
     header = ["cells near the paper's", "comparable data sets: |z| < 2", "within 3 %",
               "all: |z| < 2", "within 3 %"]
     sets = ", ".join(map(title, SCS))
-    return "\n\n".join([
+    return lab.page(
         lab.wrapped(f"Cells within 3 % of the paper's on the comparable data sets: {words}."),
         text_table(header, rows) + "\n" + lab.wrapped(
             f"|z| < 2: with the standard errors of both means. {SOLVED}: both-priors on {sets}."),
-        rewards_text(results, cells), lab.played_text(results)])
+        rewards_text(results, cells), lab.played_text(results))
 
 
 def rewards_text(results, cells):

@@ -1,6 +1,5 @@
 """Appendix C in numbers: the analytical prior is exact where features are linear in b and the arm
 has at least g tuples in the buffer; and how wrong each prior is where that ends."""
-import json
 
 import numpy as np
 from scipy.linalg import expm
@@ -75,11 +74,11 @@ def report(measured):
     rows = [[name, *(f"{error:.1e}" for error in both), "exact" if both.max() < 1e-8 else ""]
             for name, both in zip(PRIORS, exact, strict=True)]
     word = "holds" if rows[0][-1] else "does not hold"
-    return "\n\n".join([
+    return lab.page(
         lab.wrapped(f"Appendix C, that the analytical prior is exact, {word}: its largest error is "
                     f"{exact[0].max():.0e}. With fewer tuples than features it is not defined."),
         text_table(["largest error, linear features, n ≥ g", *WHAT, ""], rows)
-        + f"\nof {len(few)} runs with g = {SIZE}"])
+        + f"\nof {len(few)} runs with g = {SIZE}")
 
 
 def plot(measured):
@@ -99,8 +98,3 @@ def plot(measured):
     figure.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=4)
     figure.suptitle(f"Appendix C: mean of {len(errors)} runs ± 1 standard error")
     return {"": figure}
-
-
-def files(measured):
-    """The numbers, which are in no file of runs."""
-    return {"sanity.json": json.dumps([x.tolist() for x in measured]) + "\n"}

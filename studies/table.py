@@ -4,19 +4,18 @@ import numpy as np
 from lab import paper
 from lab import report as lab
 from lab.own import algorithms
-from lab.report import markdown_table, mean_sd, minus, text_table, title
+from lab.report import markdown_table, mean_sd, text_table, title
 from lab.results import execute, make_runs
 from lab.statistics import differences, grouped, judged
 
 MOST = {"printed": 20}                                # runs; a solver of Eq. 6 takes its time
 PAPERS = "printed", "both-priors"                     # its method, as two readings of Eq. 6
-METHOD = "both priors"                                # in a claim: each of PAPERS
 CLAIMS = [  # the better, the worse, section of the paper, data sets that it is said of
-    (METHOD, "no-prior", "4.2", tuple(paper.TABLE)),
-    (METHOD, "mu-prior", "4", tuple(paper.TABLE)),
+    *((name, "no-prior", "4.2", tuple(paper.TABLE)) for name in PAPERS),
+    *((name, "mu-prior", "4", tuple(paper.TABLE)) for name in PAPERS),
     ("mu-prior", "no-prior", "4", tuple(paper.TABLE)),
-    (METHOD, "neural-linear", "4.2", tuple(paper.TABLE)),
-    (METHOD, "linear", "4.2", paper.NONLINEAR),
+    *((name, "neural-linear", "4.2", tuple(paper.TABLE)) for name in PAPERS),
+    *((name, "linear", "4.2", paper.NONLINEAR) for name in PAPERS),
     ("neural-linear", "linear", "4.2", paper.NONLINEAR),
     ("linear", "neural-linear", "4.2", tuple(d for d in paper.TABLE if d not in paper.NONLINEAR)),
 ]
@@ -33,17 +32,11 @@ def measure(options):
 
 # The paper's numbers and claims -------------------------------------------------------------------
 
-def pairs(results):
-    """Who is compared with whom, once each: the paper's claims, our prior, and your own."""
-    found = [(name, worse) for better, worse, *_ in CLAIMS
-             for name in (PAPERS if better == METHOD else (better,))]
-    found.remove(("linear", "neural-linear"))         # the other one's negative
-    return [*found, ("printed", "both-priors"), *lab.own_pairs(results)]
-
-
 def judge(results):
-    """{(pair, data set): Judged}, of all of them one family."""
-    return judged(differences(grouped(results, "dataset", "algorithm"), pairs(results)))
+    """{(pair, data set): Judged} of the paper's claims and your own algorithms, one family."""
+    pairs = [claim[:2] for claim in CLAIMS[:-1]]      # the last one is its neighbor's negative
+    return judged(differences(grouped(results, "dataset", "algorithm"),
+                              [*pairs, ("printed", "both-priors"), *lab.own_pairs(results)]))
 
 
 def sign(found, better, worse, d):
@@ -57,7 +50,6 @@ def sign(found, better, worse, d):
 
 def papers_sign(better, worse, d):
     """The sign of the difference of the paper's means."""
-    better = "both-priors" if better == METHOD else better
     return int(np.sign(paper.number(d, better)[0] - paper.number(d, worse)[0]))
 
 
@@ -66,20 +58,16 @@ def papers_sign(better, worse, d):
 def report(results):
     """Rewards beside the paper's numbers, and its claims."""
     found = judge(results)
-    sets = {d: title(d) for d in grouped(results, "dataset")}
+    sets = list(grouped(results, "dataset"))
     near = {name: lab.near_paper({(d, name): x for d, x in by_set.items()})
             for name, by_set in grouped(results, "algorithm", "dataset").items()}
-    rows = claim_rows(found, list(sets), "{} ({})".format)
+    rows = claim_rows(found, sets, "{} ({})".format)
     in_paper = set(sets) & set(paper.TABLE)
-    parts = [answer(near) if in_paper else "", rewards_table(results, near if in_paper else {})]
-    if rows:
-        parts.append(text_table(["claim", "paper", *(title(d)[:6] for d in sets)], rows)
-                     + "\n+ more, − less, 0 unclear; in brackets: in the paper, by its means alone")
-    if found:
-        parts.append(lab.difference_table("reward gained", found,
-                                          {pair: minus(pair) for pair, _ in found}, sets))
-    parts += [lab.explored_table(results), lab.solver_text(results), lab.played_text(results)]
-    return "\n\n".join(filter(None, parts))
+    claims = rows and text_table(["claim", "paper", *(title(d)[:6] for d in sets)], rows) + (
+        "\n+ more, − less, 0 unclear; in brackets: in the paper, by its means alone")
+    return lab.page(
+        answer(near) if in_paper else "", rewards_table(results, near if in_paper else {}), claims,
+        lab.difference_table("reward gained", found), lab.played_text(results))
 
 
 def answer(near):
@@ -119,16 +107,14 @@ def rewards_table(results, near):
 
 
 def claim_rows(found, sets, cell):
-    """A row per claim, those about the paper's method once per reading of Eq. 6; of each data set
-    that it is said of, cell(sign here, sign in the paper)."""
+    """A row per claim: cell(sign here, sign in the paper) of each data set it is said of."""
     rows = []
     for better, worse, where, said in CLAIMS:
-        for name in PAPERS if better == METHOD else (better,):
-            signs = {d: sign(found, name, worse, d) for d in sets if d in said}
-            cells = ["" if signs.get(d) is None else
-                     cell(SIGNS[signs[d]], SIGNS[papers_sign(better, worse, d)]) for d in sets]
-            if any(cells):
-                rows.append([f"{name} > {worse}", f"Sec. {where}", *cells])
+        signs = {d: sign(found, better, worse, d) for d in sets if d in said}
+        cells = ["" if signs.get(d) is None else
+                 cell(SIGNS[signs[d]], SIGNS[papers_sign(better, worse, d)]) for d in sets]
+        if any(cells):
+            rows.append([f"{better} > {worse}", f"Sec. {where}", *cells])
     return rows
 
 

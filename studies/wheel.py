@@ -10,7 +10,7 @@ from lab import paper
 from lab import report as lab
 from lab.own import algorithms
 from lab.recipes import RECIPES, WHEEL, at_equal_settings, with_arguments, with_settings
-from lab.report import mean_sd, minus, text_table, title
+from lab.report import mean_sd, text_table, title
 from lab.results import execute, make_runs
 from lab.runs import Values
 from lab.statistics import differences, grouped, judged
@@ -28,7 +28,7 @@ VARIANTS = {  # other readings of the paper's method
 EQUAL = "equal settings"
 SAFE = 0.2                                            # what the safe arm pays per step
 ARMS = [  # color and marker of each arm; the last one is safe
-    ("#0060A0", "^"), ("#D55E00", "s"), ("#00795A", "v"), ("#B0528B", "D"), ("#BBBBBB", "o")]
+    ("#0060A0", "^"), ("#D55E00", "s"), ("#00795A", "v"), ("#B0528B", "D"), ("#8C8C8C", "o")]
 
 
 def measure(options):
@@ -59,15 +59,26 @@ def report(results):
     pairs = [(name, f"linear, {EQUAL}" if name.endswith(EQUAL) else "linear")
              for name in grouped(results, "algorithm") if not name.startswith("linear")]
     found = judged(differences(rewards, pairs + own))
-    counts = [f"{name} {lab.counted(found, (name, other))}" for name, other in pairs]
-    return "\n\n".join([
-        lab.wrapped("The paper's claim is that limited memory earns more than linear at each δ.",
-                    f"Here, certainly: {'; '.join(counts)}."),
-        rewards_table(results, rewards),
-        lab.difference_table("reward gained", found, {pair: minus(pair) for pair, _ in found},
-                             {d: title(d) for d in rewards}, 1)
-        + "\nOther b⁰, and the buffer counted twice, change both-priors only: linear keeps the "
-        "paper's settings.\nAt equal settings linear has them, too.", lab.played_text(results)])
+    return lab.page(
+        answer(found, pairs, results), rewards_table(results, rewards),
+        lab.difference_table("reward gained", found, digits=1),
+        "Other b⁰, and the buffer counted twice, change both-priors only: linear keeps the paper's "
+        "settings.\nAt equal settings linear has them, too.", lab.played_text(results))
+
+
+def answer(found, pairs, results):
+    """Where limited memory certainly earns more than linear, and where less."""
+    where = {}
+    for pair in pairs:
+        radii = {sign: [str(delta_of(d)) for (of, d), one in found.items()
+                        if of == pair and one.sign == sign] for sign in (1, -1)}
+        words = [f"{word} at δ = {', '.join(radii[sign])}" for sign, word in
+                 ((1, "more"), (-1, "less")) if radii[sign]]
+        if not pair[0].startswith("neural-linear"):   # it has full memory
+            where.setdefault(", ".join(words) or "neither at any δ", []).append(pair[0])
+    return lab.wrapped("The paper's claim is that limited memory earns more than linear at each δ. "
+                       f"Here ({lab.runs_of(results)}) it certainly earns", "; ".join(
+                           f"{words}: {' / '.join(names)}" for words, names in where.items()) + ".")
 
 
 def rewards_table(results, rewards):
@@ -115,7 +126,7 @@ def plot(results):
             panel.scatter(x[mine], y[mine], s=14, color=color, marker=marker, linewidths=0,
                           label=name)
         panel.add_patch(lab.pyplot().Circle((0, 0), delta_of(SHOWN), fill=False, linewidth=1))
-        share = "" if chosen is right else f"\nright in {np.mean(chosen == right):.0%}"
+        share = "" if chosen is right else f"\nright in {100 * np.mean(chosen == right):.0f} %"
         panel.set_title(text + share, fontsize=9)
         panel.set(xticks=[-1, 0, 1], yticks=[-1, 0, 1])
     for panel in axes.flat[len(maps):]:

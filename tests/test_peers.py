@@ -1,12 +1,10 @@
-"""LiM2 and NeuralTS against their equations, and what the study of peers reports."""
+"""LiM2 and NeuralTS against their equations."""
 import numpy as np
 import pytest
 import torch
-from made_results import made_up
 
 import nlts
 from lab import fast
-from studies import peers
 from studies.peers_agents import LiM2, NeuralTS, match_step, wide_network
 
 DIM, N_ARMS = 4, 3
@@ -113,22 +111,3 @@ def test_a_peer_learns(make):
     regrets = [play(make(seed), 400, seed)[0] for seed in range(2)]
     early, late = np.mean([(r[:100].mean(), r[-100:].mean()) for r in regrets], axis=0)
     assert late < 0.5 * early
-
-
-# The report ---------------------------------------------------------------------------------------
-
-def test_where_a_peer_earns_more_the_report_says_so():
-    results = made_up(("statlog",), {"LiM2": 100, "greedy": -100, "NeuralTS": 0, "carried": 0})
-    text = peers.report(results).replace("\n", " ")
-    assert "carried against LiM2: more on 0 of 1 data sets, less on 1 (Statlog)" in text
-    assert "carried against greedy: more on 1 of 1 data sets, less on 0" in text
-    assert "carried against NeuralTS: more on 0 of 1 data sets, less on 0" in text
-    assert "for all 3 differences" in text and " with 8 runs." in text
-
-
-def test_panels_show_what_carried_gains_over_their_peer():
-    results = made_up(("statlog",), {"LiM2": 100, "greedy": -200, "carried": 0})
-    figure = peers.plot(results)[""]
-    shown = {axis.get_title(): axis.lines[0].get_xdata() for axis in figure.axes}
-    assert shown == {"carried −\nLiM2": pytest.approx([-2.5], abs=0.1),
-                     "carried −\ngreedy": pytest.approx([5.0], abs=0.1)}

@@ -1,4 +1,4 @@
-"""The released program's agent: each peculiarity is what its list says, and the report adds up."""
+"""The released program's agent: each peculiarity is what its list says."""
 import copy
 
 import numpy as np
@@ -8,7 +8,6 @@ from made_files import lines_of
 
 import datasets
 import nlts
-from lab import paper
 from lab.options import Options
 from lab.results import make_runs
 from studies import released
@@ -16,7 +15,6 @@ from studies.released_agents import (
     Biased,
     Released,
     RMSProp,
-    loss_gradients,
     mislabelled,
     smallest_above_tiny,
 )
@@ -50,24 +48,13 @@ def test_first_weights_are_within_0_3_and_lam_is_1_with_limited_memory():
     assert [make(method).config.lam for method in PRIORS] == [0.25, 1.0, 1.0, 1.0]
 
 
-def test_gradients_are_torch_s():
-    rng = np.random.default_rng(0)
-    X, arms, r = rng.normal(size=(16, DIM)), rng.integers(N_ARMS, size=16), rng.normal(size=16)
-    for network in (nlts.MLP(DIM, N_ARMS, seed=1), Biased(DIM, N_ARMS, seed=1)):
-        D = network(torch.as_tensor(X))[torch.arange(16), torch.as_tensor(arms)]
-        loss = ((D - torch.as_tensor(r)) ** 2).mean()
-        expected = torch.autograd.grad(loss, list(network.parameters()))
-        found = loss_gradients([p.detach().numpy() for p in network.parameters()], X, arms, r)
-        for mine, theirs in zip(found, expected, strict=True):
-            np.testing.assert_allclose(mine, theirs.numpy(), atol=1e-12)
-
-
-def test_rmsprop_against_torch():
-    """[2]: torch's, with step sizes that are never restarted, clipping, and squares from 1 on."""
+@pytest.mark.parametrize("network", [nlts.MLP, Biased])
+def test_rmsprop_against_torch(network):
+    """[2]: torch's, gradients too; step sizes never restarted, clipping, and squares from 1 on."""
     rng, buffer, config = np.random.default_rng(3), nlts.ReplayBuffer(None), nlts.Config(P=12)
     for t, context in enumerate(rng.normal(size=(60, DIM))):
         buffer.add(context, t % N_ARMS, 10.0 * (t % 3))      # large: gradients are clipped
-    ours, theirs = (nlts.MLP(DIM, N_ARMS, seed=1) for _ in range(2))
+    ours, theirs = (network(DIM, N_ARMS, seed=1) for _ in range(2))
     train, rng = RMSProp(), np.random.default_rng(0)
     train(ours, buffer, config, rng)
     train(ours, buffer, config, rng)
@@ -183,33 +170,3 @@ def test_scania_s_labels_are_in_the_order_of_the_file(folder, monkeypatch):
     assert problem.rewards.argmax(1).tolist() == classes[:30]
     first = problem.contexts[:, 0]                    # grows with the number of a row
     assert (np.diff(first) < 0).any() and len(set(first)) == 30 and right.dim == problem.dim
-
-
-# The report ---------------------------------------------------------------------------------------
-
-def made_up():
-    """Two data sets: as released is the paper's number, careful 10 % above it; SCS 1 %."""
-    ratios = {"as released": 1.0, "with constant": 1.05, "careful": 1.1, "as released, SCS": 1.01}
-    return [{"dataset": d, "algorithm": name, "variant": reading, "run": run, "seconds": 1.0,
-             "played_on": "here",
-             "reward": paper.number(d, name)[0] * ratios[reading] + run - 0.5}
-            for d in ("adult", "jester") for name in paper.ALGORITHMS
-            for reading in released.readings(name, d) for run in range(2)]
-
-
-def test_readings_are_counted_where_they_are_near():
-    text = released.report(made_up())
-    rows = [" ".join(line.split()) for line in text.splitlines()]
-    assert "as released 5 of 5, with constant 1 of 5, careful 0 of 5." in " ".join(rows)
-    assert "as released 5 of 5 5 of 5 10 of 10 10 of 10" in rows
-    assert "as released, SCS 0 of 1 1 of 1 0 of 1 1 of 1" in rows    # both-priors on Adult
-
-
-def test_a_panel_shows_its_algorithm_in_percent_of_the_paper():
-    figure = released.plot(made_up())[""]
-    assert [axis.get_title() for axis in figure.axes] == list(paper.ALGORITHMS)
-    for axis in figure.axes:
-        shown = {line.get_label(): line.get_xdata() for line in axis.lines}
-        np.testing.assert_allclose(shown["as released"], [100, 100])
-        np.testing.assert_allclose(shown["careful"], [110, 110])
-        assert len(shown["as released, SCS"]) == (axis.get_title() == "both-priors")

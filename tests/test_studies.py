@@ -1,10 +1,8 @@
-"""Our own studies: what they measure against closed forms, what they report on made-up results."""
-import re
+"""What our own studies measure, against closed forms."""
 
 import numpy as np
 import pytest
 import torch
-from made_results import made_up
 
 import datasets
 import nlts
@@ -16,7 +14,6 @@ from lab.runs import make_agent
 from studies import (
     ablation,
     ablation_agents,
-    calibration,
     calibration_agents,
     costs,
     exploration,
@@ -110,41 +107,6 @@ def test_no_prior_is_too_uncertain_by_as_much_as_was_seen():
     assert np.concatenate(errors).mean() > 1
 
 
-def test_a_prior_that_counts_twice_what_left_is_too_certain():
-    def double(forgotten, E_old, E_new, weights, lam):
-        first = lam * np.eye(50)
-        return [(2 * old.precision - first, w) for old, w in zip(forgotten, weights, strict=True)]
-
-    errors, _, _ = calibrated(double, steps=150)      # so that it compounds only a little
-    assert np.concatenate(errors).mean() < -0.3
-
-
-def calibration_results():
-    """Made up: s is half of full memory's for both-priors, 1.1 and 3 times for others."""
-    factors = {"both-priors": 0.5, "carried": 1.1, "kept": 3.0, "no-prior": 3.0,
-               "perfect-prior": None}
-    gains = {"both-priors": 130, "carried": 90, "kept": 50, "no-prior": 0, "perfect-prior": 100}
-    results = made_up(("statlog", "adult"), gains)
-    for result in results:
-        factor = factors[result["algorithm"]]
-        log = factor and 2 * np.log(factor)
-        result |= {"bias": log, "error": log and abs(log)}
-    return results
-
-
-def test_calibration_is_reported_and_drawn_in_factors_of_s():
-    text = calibration.report(calibration_results()).replace("full\nmemory", "full memory")
-    assert "nearest to full memory's s on 2 of 2 data sets" in text
-    assert "full memory on 2, and earns more than perfect-prior on 2, less on 0" in text
-    row = next(line for line in text.splitlines() if line.startswith("Statlog"))
-    assert row.split("  ")[-4:] == ["× 0.50 (× 2.00)", "× 1.10 (× 1.10)", "× 3.00 (× 3.00)",
-                                    "× 3.00 (× 3.00)"]
-    (axis,) = calibration.plot(calibration_results())[""].axes
-    shown = {line.get_label(): line.get_xdata() for line in axis.lines}
-    np.testing.assert_allclose(shown["both priors, smallest solution"], [0.5, 0.5])
-    np.testing.assert_allclose(shown["carried prior (ours)"], [1.1, 1.1])
-
-
 # Ablation -----------------------------------------------------------------------------------------
 
 def test_counted_twice_adds_the_buffer_to_what_left():
@@ -234,27 +196,6 @@ def test_how_often_to_learn_is_the_only_thing_that_changes():
         assert task.recipe.arguments["noise"] is nlts_beyond.pooled_noise
 
 
-def test_ablation_stars_what_differs_and_reports_every_choice():
-    """λ = 1 gains 200, nothing else does; carried is 20 above the others at each L."""
-    gains = {f"{name}/{L}": 20 * (name == "carried") for name in ablation.OFTEN_PLAYED
-             for L in ablation.OFTEN_L}
-    for method, found in ablation.CHOICES.items():
-        gains |= {f"{method}/{variant}": 200 * (variant == "λ = 1") for variant in ("", *found)}
-    lines = ablation.report(made_up(("statlog", "adult"), gains)).splitlines()
-    rows = {f"  {method}: {variant}" for method, found in ablation.CHOICES.items()
-            for variant in found}
-    assert rows <= {re.match(r" *[^ ]*( [^ ]+)*", line).group() for line in lines}
-    starred = [line.split("  ")[1] for line in lines if line.count(" *") == 2]
-    assert starred == ["both-priors: λ = 1", "carried: λ = 1",
-                       *(f"carried − {other}: {L}" for other in ("neural-linear", "both-priors")
-                         for L in ablation.OFTEN_L)]
-    text = " ".join(lines)
-    assert "both-priors: of all changes, 2 are certain; the largest is λ = 1, +5 %" in text
-    assert "carried against neural-linear, L = 50, 100 and 200: more in 6 of 6" in text
-    assert "carried: no change is certain." in ablation.report(
-        made_up(("statlog", "adult"), dict.fromkeys(gains, 0)))
-
-
 # Exploration --------------------------------------------------------------------------------------
 
 def test_recipes_of_exploration_change_the_noise_and_nothing_else():
@@ -262,34 +203,6 @@ def test_recipes_of_exploration_change_the_noise_and_nothing_else():
     pooled, small = (exploration.with_noise(recipe, noise) for noise in ("pooled", "b⁰ = 0.06"))
     assert pooled.arguments == recipe.arguments | {"noise": nlts_beyond.pooled_noise}
     assert small.settings == {"b0": 0.06} and small.arguments == recipe.arguments
-
-
-def exploration_results():
-    """Pooled noise adds 100; both-priors is 10 above full memory under b⁰ = 6 alone, carried always
-    20 below it."""
-    gains = {f"{name}/{noise}": 100 * (noise == "pooled") for name in exploration.PLAYED
-             for noise in exploration.NOISES}
-    gains |= {f"carried/{noise}": gains[f"carried/{noise}"] - 20 for noise in exploration.NOISES}
-    return made_up(("statlog", "wheel-0.5"), gains | {"both-priors/b⁰ = 6": 10}, noise=0.1)
-
-
-def test_exploration_reports_what_noise_and_prior_are_worth():
-    text = exploration.report(exploration_results())
-    answer = text.split("\n\n")[0].replace("\n", " ")
-    assert "b⁰ = 6, more on 2 of 2 data sets, less on 0" in answer
-    assert "pooled, more on 0 of 2 data sets, less on 0" in answer
-    assert text.count("+100 ± 0 *") == 6 and text.count("+90 ± 0 *") == 2
-    assert text.count("-20 ± 0 *") == 8
-
-
-def test_panels_of_exploration_show_percent_of_full_memory():
-    results = exploration_results()
-    axis = exploration.plot(results)[""].axes[0]
-    own = [r["reward"] for r in results if r["dataset"] == "statlog"
-           and r["algorithm"] == "neural-linear" and r["variant"] == "b⁰ = 6"]
-    shown = axis.containers[0].lines[0].get_ydata()
-    np.testing.assert_allclose(shown, [1000 / np.mean(own), 0, 0, 0], atol=0.05)
-    assert axis.get_title() == "Statlog"
 
 
 # Costs --------------------------------------------------------------------------------------------
@@ -311,22 +224,3 @@ def test_phases_are_timed_and_the_limited_buffer_stays_small():
     steps, tuples, seconds = costs.phases(750, 250, 0)
     assert steps == [250, 500, 750] and np.min(seconds) > 0
     assert tuples == [[250] * 3, [500] * 3, [750, 700, 700]]
-
-
-def test_costs_are_reported_and_drawn():
-    """Phases of full memory take time in proportion to T; SCS 40 times ours, runs twice."""
-    T = np.arange(400, 8001, 400)
-    rng = np.random.default_rng(0)
-    seconds = np.transpose([1e-5 * T, 0.05 + 0 * T, 0.01 * np.exp(0.1 * rng.normal(size=len(T)))])
-    solver = dict(zip(costs.SOLVERS, (0.001, 0.04, 0.5), strict=True))
-    measured = {"solvers": [solver] * 3, "step": {50: 0.001, 562: 0.003},
-                "phases": {"T": T, "seconds": seconds, "tuples": [[8000, 700, 700]] * len(T)},
-                "run": [[1.0, 2.0, 1.0], [2.0, 4.0, 3.0]]}
-    text = costs.report(measured).replace("\n", " ")
-    assert "SCS takes 40 times" in text and "both-priors takes 2.00 times" in text
-    assert "neural-linear                                1   1.00 ± 0.00" in text
-    p, error = costs.growth(T, seconds[:, 2])
-    assert abs(p) < 4 * error < 0.3
-    (axis,) = costs.plot(measured)[""].axes
-    np.testing.assert_allclose(axis.lines[0].get_ydata()[[0, -1]], [4, 80])
-    assert [text.get_text() for text in axis.texts][0] == "neural-linear (full memory)"
