@@ -33,17 +33,14 @@ WINDOW, BIN = 100, 20                                 # steps before and after; 
 
 def make_agents(dim, n_arms, seed):
     """{name: agent}; the networks have the same first weights."""
-    def network():
-        return nlts.MLP(dim, n_arms, seed=seed)
+    def agent(memory, prior=nlts.likelihood_matching):
+        network = nlts.MLP(dim, n_arms, seed=seed)
+        return nlts.NeuralLinearTS(network, n_arms, memory, prior, seed=seed)
 
     memory = MEMORY * n_arms
-    return {
-        "full memory": nlts.NeuralLinearTS(network(), n_arms, None, seed=seed),
-        "the paper's": nlts.NeuralLinearTS(network(), n_arms, memory, seed=seed),
-        "no prior": nlts.NeuralLinearTS(network(), n_arms, memory, prior=nlts.no_prior, seed=seed),
-        "carried": nlts.NeuralLinearTS(network(), n_arms, memory, seed=seed,
-                                       prior=nlts_beyond.carried_prior),
-    }
+    return {"full memory": agent(None), "the paper's": agent(memory),
+            "no prior": agent(memory, nlts.no_prior),
+            "carried": agent(memory, nlts_beyond.carried_prior)}
 
 
 def play(agent, problem):

@@ -78,6 +78,8 @@ def save(options, study, measured):
         data = content if isinstance(content, bytes) else content.encode()
         (options.out / name).write_bytes(data)
     for name, figure in (study.plot(measured) if hasattr(study, "plot") else {}).items():
+        if not figure:
+            continue
         figure.savefig(options.out / f"{'-'.join(filter(None, (options.command, name)))}.png",
                        dpi=150)
         pyplot().close(figure)
@@ -280,21 +282,21 @@ def curve(axis, x, y, error, text, name):
     axis.errorbar(x, y, error, label=text, markersize=4, capsize=2, **style(name))
 
 
-def forest(results, pairs, base, what, name="", sharex=False):
-    """{name: figure} of paired differences in percent of the reward of `base`, ± 2 standard errors:
-    a panel per pair, a row per data set. {} if nobody can be compared."""
+def forest(results, pairs, base, what, sharex=False):
+    """Paired differences in percent of the reward of `base`, ± 2 standard errors: a panel per pair,
+    a row per data set. pairs: {pair: what it shows}. None if nobody can be compared."""
     rewards = {d: own for d, own in grouped(results, "dataset", "algorithm").items() if base in own}
     gained = differences(rewards, pairs)
-    pairs = list(dict.fromkeys(pair for pair, _ in gained))
-    if not pairs:
-        return {}
-    sets, names = list(rewards), {name for pair in pairs for name in pair}
-    lines = -(-len(pairs) // 5)
-    columns = -(-len(pairs) // lines)
+    played = list(dict.fromkeys(pair for pair, _ in gained))
+    if not played:
+        return None
+    sets, names = list(rewards), {name for pair in played for name in pair}
+    lines = -(-len(played) // 5)
+    columns = -(-len(played) // lines)
     figure, axes = pyplot().subplots(
         lines, columns, sharex=sharex, sharey=True, squeeze=False,
         figsize=(1.6 + 1.8 * columns, 0.8 + lines * (0.8 + 0.3 * len(sets))))
-    for axis, pair in zip(axes.flat, pairs, strict=False):
+    for axis, pair in zip(axes.flat, played, strict=False):
         own = {d: 100 * gained[pair, d] / rewards[d][base].mean() for d in sets
                if (pair, d) in gained}
         mean, error = np.transpose([mean_and_error(x) for x in own.values()])
@@ -303,12 +305,12 @@ def forest(results, pairs, base, what, name="", sharex=False):
         axis.axvline(0, color="black", linewidth=0.8)
         axis.set_yticks(range(len(sets)), map(title, sets))
         axis.set_ylim(len(sets) - 0.5, -0.5)
-        axis.set_title(" −\n".join(pair), fontsize=9)
+        axis.set_title("\n".join(filter(None, (pairs[pair], " −\n".join(pair)))), fontsize=9)
         axis.grid(axis="y", alpha=0.3)
-    for axis in axes.flat[len(pairs):]:
+    for axis in axes.flat[len(played):]:
         axis.remove()
     scales = "" if sharex else "; each panel has its own scale"
     figure.supxlabel(f"difference in reward, % of {base}'s{scales}", fontsize=9)
     runs = runs_of([result for result in results if result["algorithm"] in names])
     figure.suptitle(f"{what}. Paired, {runs}, ± 2 standard errors")
-    return {name: figure}
+    return figure

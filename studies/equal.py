@@ -23,8 +23,9 @@ PAIRS = [
     ("printed", "both-priors"), ("printed", NONE), ("printed", "carried"),
 ]
 FOREST = [("carried", other) for other in (FULL, "both-priors", NONE, "linear")]
-KINDS = [  # forgotten by the network, by the posterior; of the latter, won back by two priors
-    (FULL, PERFECT), (PERFECT, NONE), ("both-priors", NONE), ("carried", NONE)]
+KINDS = {
+    (FULL, PERFECT): "lost by the network", (PERFECT, NONE): "lost by the posterior",
+    ("both-priors", NONE): "won back", ("carried", NONE): "won back"}
 README = ("linear", FULL, "both-priors", "mu-prior", NONE, "carried", "greedy", "greedy-full")
 LOCKED = 0.25                                         # of what the best arms pay
 
@@ -102,10 +103,10 @@ def kinds_table(rewards):
         return ""
     header = ["reward forgotten", "by the network", "by the posterior", "both-priors wins back, %",
               "carried wins back, %"]
-    return text_table(header, rows) + (
-        f"\nby the network: {FULL} − {PERFECT}; by the posterior: {PERFECT} − {NONE}, of which a\n"
-        "prior wins back a share; ± standard error; n/a: less than two standard errors are "
-        "forgotten")
+    return text_table(header, rows) + "\n" + lab.wrapped(
+        f"by the network: {FULL} − {PERFECT}; by the posterior: {PERFECT} − {NONE}, of which a "
+        f"prior wins back a share, above 100 % where it earns more than {PERFECT}; ± standard "
+        "error; n/a: less than two standard errors are forgotten")
 
 
 def locked_text(results):
@@ -124,9 +125,8 @@ def plot(results):
     two priors win back of the latter."""
     drift = ", contexts drift" if results[0]["drift"] else ""
     own = [pair for pair in lab.own_pairs(results) if FULL in pair]
-    return lab.forest(results, FOREST + own, FULL, f"At equal settings{drift}") | lab.forest(
-        results, KINDS, FULL, "Forgotten by the network, forgotten by the posterior, won back by "
-        f"two priors{drift}", "kinds", sharex=True)
+    return {"": lab.forest(results, dict.fromkeys(FOREST + own), FULL, f"At equal settings{drift}"),
+            "kinds": lab.forest(results, KINDS, FULL, f"Two kinds of forgetting{drift}", True)}
 
 
 # Files --------------------------------------------------------------------------------------------

@@ -82,7 +82,8 @@ def report(results):
               "all: |z| < 2", "within 3 %"]
     sets = ", ".join(map(title, SCS))
     return lab.page(
-        lab.wrapped(f"Cells within 3 % of the paper's on the comparable data sets: {words}."),
+        lab.wrapped("Cells within 3 % of the paper's on the comparable data sets "
+                    f"({lab.runs_of(results)}): {words}."),
         text_table(header, rows) + "\n" + lab.wrapped(
             f"|z| < 2: with the standard errors of both means. {SOLVED}: both-priors on {sets}."),
         rewards_text(results, cells), lab.played_text(results))
@@ -124,4 +125,6 @@ def plot(results):
         axis.set_ylim(len(sets) - 0.5, -0.5)
     axes[0, len(names) // 2].set_xlabel("reward, % of the paper's; each panel has its own scale")
     figure.legend(*axes[0, -1].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    figure.suptitle("The paper's table, as its program was released and as we read the paper: mean "
+                    f"of {lab.runs_of(results)}")
     return {"": figure}
