@@ -27,6 +27,7 @@ import datasets
 import nlts
 import nlts_beyond
 
+L = nlts.Config.L                                     # steps between retrainings
 MEMORY = 100                                          # readings per arm
 WINDOW, BIN = 100, 20                                 # steps before and after; steps per point
 
@@ -62,20 +63,15 @@ def measure(runs, steps):
         problem = datasets.load("statlog", steps, seed=run)
         for name, agent in make_agents(problem.dim, problem.n_arms, run).items():
             regrets.setdefault(name, []).append(play(agent, problem))
-            print(f"run {run + 1} of {runs}, {name}: regret {regrets[name][-1].sum():.0f}",
-                  flush=True)
+            print(f"run {run + 1} of {runs}, {name}: regret {regrets[name][-1].sum():.0f}")
     return {name: np.array(found) for name, found in regrets.items()}
-
-
-def retrainings(steps, L=nlts.Config.L):
-    """The steps of retrainings. At the first one little is known, and little can be forgotten."""
-    return np.arange(2 * L, steps - WINDOW + 1, L)
 
 
 def around(regret):
     """Regret per 100 steps, in bins of steps before a retraining, and after it: two arrays. A mean
-    over runs and retrainings."""
-    windows = [regret[:, t - WINDOW:t + WINDOW] for t in retrainings(regret.shape[1])]
+    over runs and retrainings; at the first one little is known, and little can be forgotten."""
+    retrainings = range(2 * L, regret.shape[1] - WINDOW + 1, L)
+    windows = [regret[:, t - WINDOW:t + WINDOW] for t in retrainings]
     by_step = 100 * np.mean(windows, axis=(0, 1))                        # (2 WINDOW,)
     return by_step.reshape(2, -1, BIN).mean(2)
 
@@ -100,8 +96,8 @@ def plot(regrets, path):
 
     figure, axis = plt.subplots(figsize=(7, 4), layout="constrained")
     x = np.arange(BIN / 2, WINDOW, BIN)                                  # the middle of each bin
-    for (name, regret), look in zip(regrets.items(), ["ko-", "C1s--", "C4v:", "C0^-."],
-                                    strict=True):
+    looks = "ko-", "C3s--", "C4v:", "C0^-."
+    for (name, regret), look in zip(regrets.items(), looks, strict=True):
         before, after = around(regret)
         axis.plot(x - WINDOW, before, look)
         axis.plot(x, after, look, label=name)
@@ -119,8 +115,8 @@ def main(argv=None):
     parser.add_argument("--steps", type=int, default=4000)
     parser.add_argument("--out", default="forgetting_example.png")
     given = parser.parse_args(argv)
-    if given.runs < 1 or not len(retrainings(given.steps)):
-        parser.error(f"expected --runs 1 or more, --steps {2 * nlts.Config.L + WINDOW} or more")
+    if given.runs < 1 or given.steps < 2 * L + WINDOW:
+        parser.error(f"expected --runs 1 or more, --steps {2 * L + WINDOW} or more")
     regrets = measure(given.runs, given.steps)
     print(table(regrets))
     plot(regrets, given.out)
