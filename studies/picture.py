@@ -8,7 +8,7 @@ import numpy as np
 
 from docs import toy
 from docs.toy import LEVELS
-from lab.report import pyplot, text_table
+from lab.report import page, pyplot, text_table
 
 SIZES, KEPT, GRID = toy.Sizes(phases=1, L=400), 60, 61
 ROWS = {"one distribution": "one", "contexts moved on": "moved"}     # kinds of contexts
@@ -56,10 +56,10 @@ def report(data):
         for panel, place, least, most, text in CLAIMS:
             held = sum(least <= seed[panel][place] <= most for seed in seeds)
             claims.append([f"{row}: {text}", f"{held} of {len(seeds)} seeds"])
-    return "\n\n".join([
+    return page(
+        text_table(["what the picture says", "holds in"], claims),
         text_table(["s(b) over full memory’s", *PLACES], rows) + "\ngeometric mean for seed "
-        f"{data['seed']}; in brackets the range of {len(seeds)} seeds",
-        text_table(["what the picture says", "holds in"], claims)])
+        f"{data['seed']}; in brackets the range of {len(seeds)} seeds")
 
 
 def caption(data, row, panel):

@@ -17,9 +17,9 @@ PRIORS = {  # the function, and in whose style it is drawn
     "analytical": (nlts.invertible_prior, "neural-linear"),
     "likelihood matching": (nlts.likelihood_matching, "both-priors"),
     "carried (ours)": (nlts_beyond.carried_prior, "carried"),
-    "none": (nlts.no_prior, "no-prior"),
+    "no prior": (nlts.no_prior, "no-prior"),
 }
-WHAT = "error of predictions", "mean |Δ log s²|"
+WHAT = "error of predictions", "error of log s²"
 
 
 def measure(options):
@@ -91,10 +91,11 @@ def plot(measured):
                 lab.curve(axis, sizes, mean[:, i], error[:, i], name, look)
             axis.grid(alpha=0.3)
         left, right = axes[row]
-        left.set(title=f"{what}, linear features", xlabel="tuples in the buffer / features, n/g")
+        left.set_title(f"{what}, linear features", fontsize=9)
+        right.set_title(f"{what}, nonlinear features", fontsize=9)
+        left.set_xlabel("tuples in the buffer / features, n/g")
         left.set_yscale("symlog", linthresh=1e-3, linscale=0.5)      # rounding errors are at 0
-        right.set(title=f"{what}, nonlinear features", xscale="log", yscale="log",
-                  xlabel="ε of features φ = M b + ε tanh(W b)")
+        right.set(xscale="log", yscale="log", xlabel="ε of features φ = M b + ε tanh(W b)")
     figure.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=4)
     figure.suptitle(f"Appendix C: mean of {len(errors)} runs ± 1 standard error")
     return {"": figure}

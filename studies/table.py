@@ -66,19 +66,29 @@ def report(results):
     claims = rows and text_table(["claim", "paper", *(title(d)[:6] for d in sets)], rows) + (
         "\n+ more, − less, 0 unclear; in brackets: in the paper, by its means alone")
     return lab.page(
-        answer(near) if in_paper else "", rewards_table(results, near if in_paper else {}), claims,
+        answer(found, near, lab.runs_of(results)) if in_paper else "",
+        rewards_table(results, near if in_paper else {}), claims,
         lab.difference_table("reward gained", found), lab.played_text(results))
 
 
-def answer(near):
-    """How many of the paper's numbers of its method are found again."""
-    sentences = []
-    for name in PAPERS:
-        if name in near:
-            counts = [f"{kind} on {near[name]['comparable', kind]} comparable data sets "
-                      f"({near[name]['all', kind]} in all)" for kind in lab.NEAR]
-            sentences.append(f"{lab.label(name)}: {', '.join(counts)}.")
-    return lab.wrapped("The paper's numbers of its method.", *sentences) if sentences else ""
+def answer(found, near, runs):
+    """How many of the paper's claims hold, and how many numbers of its method are found again."""
+    again = [f"The paper's mean is met within 3 % by {name} on "
+             f"{near[name]['comparable', 'within 3 %']} comparable data sets "
+             f"({near[name]['all', 'within 3 %']} in all)." for name in PAPERS if name in near]
+    return lab.wrapped(claims_text(found, runs), *again)
+
+
+def claims_text(found, runs):
+    """How many of the paper's claims hold, once per data set and reading of Eq. 6."""
+    signs = [sign(found, better, worse, d) for better, worse, _, said in CLAIMS for d in said
+             if papers_sign(better, worse, d) == 1]
+    known = [one for one in signs if one is not None]
+    if not known:
+        return ""
+    return (f"Of the paper's claims, counted per data set where its own means have them, "
+            f"{known.count(1)} of {len(known)} certainly hold here ({runs}); of {known.count(-1)} "
+            "the opposite does.")
 
 
 def rewards_table(results, near):
@@ -135,12 +145,10 @@ def claims_grid(found, sets, runs):
         return f"**{here}**" if in_the_paper == SIGNS[1] else here
 
     rows = [[claim, *cells] for claim, _, *cells in claim_rows(found, sets, cell)]
-    bold = [text for row in rows for text in row[1:] if text.startswith("**")]
     return markdown_table(["claim", *(title(d)[:5] for d in sets)], rows) + (
-        f"\n\nHere, {runs}: + earns more, − less, 0 unclear (paired by run, at 5 % after Holm's "
-        f"correction for {len(found)} differences); bold: the paper's means have the claim "
-        f"there; empty: the paper does not make it there. Of {len(bold)} bold cells, "
-        f"{bold.count('**+**')} hold here, and in {bold.count('**−**')} the opposite does.\n")
+        f"\n\nHere, + earns more, − less, 0 unclear (paired by run, at 5 % after Holm's correction "
+        f"for {len(found)} differences); bold: the paper's means have the claim there; empty: the "
+        f"paper does not make it there. {claims_text(found, runs)}\n")
 
 
 SMALL = [  # header, algorithm, whether the number is the paper's
