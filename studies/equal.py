@@ -125,7 +125,8 @@ def plot(results):
     two priors win back of the latter."""
     drift = ", contexts drift" if results[0]["drift"] else ""
     own = [pair for pair in lab.own_pairs(results) if FULL in pair]
-    return {"": lab.forest(results, dict.fromkeys(FOREST + own), FULL, f"At equal settings{drift}"),
+    what = f"At equal settings{drift}: right of 0, the first one earns more"
+    return {"": lab.forest(results, dict.fromkeys(FOREST + own), FULL, what),
             "kinds": lab.forest(results, KINDS, FULL, f"Two kinds of forgetting{drift}", True)}
 
 
