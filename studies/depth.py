@@ -81,8 +81,9 @@ def report(measured):
     found = judged(differences(rewards, [("neural-linear, 500-800", "neural-linear, 50")]))
     verdicts = [f"{title(d)}: {WORDS[one.sign]}." for (_, d), one in found.items()]
     return lab.page(
-        lab.wrapped("The paper: a deeper network does not earn more. Here, with "
-                    f"{lab.runs_of(results)}:", *verdicts),
+        lab.wrapped("The paper: a deeper network does not earn more. Here, full memory with hidden "
+                    f"layers of 500 and 800 units against 50 units, {lab.runs_of(results)}:",
+                    *verdicts),
         lab.rewards_table(results), lab.difference_table("reward gained", found),
         accuracy_table(measured["accuracy"]), lab.played_text(results))
 

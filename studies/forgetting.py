@@ -92,7 +92,8 @@ def claims_text(regrets, own_pairs):
     kinds = {"": lambda x: x.sum(1), AFTER: lambda x: WIDTH * around(x)[1],
              EARLY: lambda x: x[:, L:2 * L].sum(1)}
     kept = {when: {name: of(x) for name, x in regrets.items()} for when, of in kinds.items()}
-    return lab.claims_table(CLAIMS + [(*pair, "", 0) for pair in own_pairs], kept, 1)
+    table = lab.claims_table(CLAIMS + [(*pair, "", 0) for pair in own_pairs], kept, 1)
+    return table and f"{table}\n{AFTER}: summed over the {WIDTH} steps after it"
 
 
 # Pictures -----------------------------------------------------------------------------------------
