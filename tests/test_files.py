@@ -33,6 +33,12 @@ def table(name):
     return datasets.table(datasets.SOURCES[name])
 
 
+def published(tmp_path, name, file, data, **changes):
+    """The data set's entry, with the address of a file with these bytes."""
+    (tmp_path / file).write_bytes(data)
+    return dataclasses.replace(datasets.SOURCES[name], url=f"file://{tmp_path / file}", **changes)
+
+
 # --- tables of numbers ----------------------------------------------------------------------------
 
 def tables_of(width):
@@ -62,18 +68,11 @@ def test_integers_of_any_table_and_the_line_of_any_bad_one(rows, data):
 
 # --- readers --------------------------------------------------------------------------------------
 
-INNER = zipped({f"UCI HAR Dataset/{name}": data for name, data in har().items()})
-LAYOUTS = {
-    "gz": {name + ".gz": gzip.compress(data) for name, data in har().items()},
-    "zip in zip": {"human+activity+recognition+using+smartphones.zip":
-                   zipped({"UCI HAR Dataset.names": b"?", "UCI HAR Dataset.zip": INNER})},
-}
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_smartphones_in_every_layout(folder, layout):
-    for name, data in LAYOUTS[layout].items():
-        (folder / name).write_bytes(data)
+def test_fetch_smartphones_from_a_zip_in_a_zip(folder, tmp_path):
+    inner = zipped({f"UCI HAR Dataset/{name}": data for name, data in har().items()})
+    outer = zipped({"UCI HAR Dataset.names": b"?", "UCI HAR Dataset.zip": inner})
+    file = "human+activity+recognition+using+smartphones.zip"
+    assert datasets.fetch(published(tmp_path, "smartphones", file, outer)) == 45
     X, y, _ = table("smartphones")
     inputs = [np.loadtxt(data.decode().split("\n")) for name, data in har().items() if "X_" in name]
     np.testing.assert_array_equal(X, np.concatenate(inputs))
@@ -143,12 +142,9 @@ BAD = [  # problem, how its bytes are changed, what the message must say
     ("financial", lambda data: data.replace(b"1.0", b"1e999", 1), "line 2: .* not finite"),
     ("census", lambda data: data.replace(b"dOccup", b"dOther"),
      "line 1: expected a header of 69 names, then rows"),
-    ("scania", lambda data: data.replace(b",na", b",none", 1),
-     "line 4: could not convert string 'none' to float64"),
     ("scania", lambda data: data.replace(b"\nneg,", b"\n0.5,", 1), "line 5: unknown class 0.5"),
     ("epileptic", lambda data: data.replace(b",5\n", b",6\n", 1),
      "line 6: unknown class 6, expected 1 to 5"),
-    ("amazon", lambda data: data[:-8], "line 5: .* columns instead of 6"),
     ("amazon", lambda data: data.replace(b",1,", b",six,"), "line 4: unknown class 'six'"),
     ("amazon", lambda data: data.replace(b"Rating", b"Stars"), "line 1: expected a header with R"),
     ("jester", lambda data: jokes(np.array([{}, []], object)), "not an .*allow_pickle=False"),
@@ -156,7 +152,6 @@ BAD = [  # problem, how its bytes are changed, what the message must say
     ("covertype", lambda data: gzip.compress(data)[:-12], "broken archive"),
     ("covertype", lambda data: zipped({"iris.data": b"1"}), "no covtype.data in the archive"),
     ("covertype", lambda data: data.replace(b"\n", b"\n\n", 1), "line 2: 1 columns instead of 55"),
-    ("covertype", lambda data: b"", "line 1: 1 columns instead of 55"),
 ]
 
 
@@ -192,37 +187,6 @@ def test_folders_are_searched_in_order(folder):
 
 # --- downloads ------------------------------------------------------------------------------------
 
-class Host(http.server.BaseHTTPRequestHandler):
-    """Ends in the middle of cut.data, and knows no other file."""
-
-    def do_GET(self):
-        if self.path != "/cut.data":
-            return self.send_error(404)
-        self.send_response(200)
-        self.send_header("Content-Length", "1000")
-        self.end_headers()
-        self.wfile.write(b"7" * 100)
-
-    def log_message(self, *args):
-        pass
-
-
-@pytest.fixture
-def host():
-    """The address of a bad server on the loopback interface."""
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Host) as server:
-        often = {"poll_interval": 0.02}
-        threading.Thread(target=server.serve_forever, kwargs=often, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-
-
-def published(tmp_path, name, file, data, **changes):
-    """The data set's entry, with the address of a file with these bytes."""
-    (tmp_path / file).write_bytes(data)
-    return dataclasses.replace(datasets.SOURCES[name], url=f"file://{tmp_path / file}", **changes)
-
-
 def test_fetch_downloads_what_is_missing_and_a_checksum_names_a_bad_file(folder, tmp_path):
     data = covertype(300)
     sha256 = hashlib.sha256(data).hexdigest()
@@ -236,19 +200,24 @@ def test_fetch_downloads_what_is_missing_and_a_checksum_names_a_bad_file(folder,
         datasets.fetch(source)
 
 
-def test_fetch_an_archive(folder, tmp_path):
-    (file, data), = LAYOUTS["zip in zip"].items()
-    assert datasets.fetch(published(tmp_path, "smartphones", file, data)) == 45
-    assert len(load("smartphones")) == 45
+class Cut(http.server.BaseHTTPRequestHandler):
+    """A server whose connection breaks in the middle of the file."""
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Length", "1000")
+        self.end_headers()
+        self.wfile.write(b"7" * 100)
 
 
-@pytest.mark.parametrize("file, message", [
-    ("cut.data", "100 bytes read.*run it again"),
-    ("no.data", "HTTP Error 404: Not Found; check connection")])
-def test_a_failed_download_leaves_nothing(host, folder, file, message):
-    source = dataclasses.replace(datasets.SOURCES["covertype"], url=f"{host}/{file}")
-    with pytest.raises(DataError, match=f"{file}.*{message}"):
-        datasets.fetch(source)
+def test_a_failed_download_leaves_nothing(folder):
+    with http.server.HTTPServer(("127.0.0.1", 0), Cut) as server:
+        threading.Thread(target=server.handle_request, daemon=True).start()
+        for url, message in ((f"http://127.0.0.1:{server.server_port}/cut.data", "100 bytes read"),
+                             (f"file://{folder}/no.data", "No such file")):
+            source = dataclasses.replace(datasets.SOURCES["covertype"], url=url)
+            with pytest.raises(DataError, match=f"{url}: .*{message}.*; .* run it again"):
+                datasets.fetch(source)
     assert not list(folder.iterdir())
 
 
