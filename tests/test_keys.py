@@ -1,6 +1,4 @@
 """A run is reused if and only if its key is the same; priors and noises of your own."""
-import json
-import subprocess
 import sys
 from dataclasses import replace
 from functools import partial
@@ -14,29 +12,6 @@ from lab import keys, own, runs
 from lab.options import Options
 from lab.recipes import RECIPES, at_equal_settings, with_arguments, with_settings
 
-SCRIPT = """
-import json, sys
-from pathlib import Path
-from lab import keys, own, runs
-from lab.options import Options
-
-names = "linear", "carried", "printed"
-algorithms = own.algorithms(Options("table", algorithms=names, prior=Path("own/my_prior.py")))
-tasks = {name: runs.Task("table", "statlog", name, recipe, 50)
-         for name, recipe in algorithms.items()}
-tasks["adult"] = runs.Task("table", "adult", "linear", algorithms["linear"], 50)
-for edits in json.loads(sys.argv[1]):
-    texts = {Path(path): Path(path).read_text(encoding="utf-8") for path, _, _ in edits}
-    for path, old, new in edits:
-        text = Path(path).read_text(encoding="utf-8")
-        assert text.count(old) == 1, (path, old, text.count(old))
-        Path(path).write_text(text.replace(old, new), encoding="utf-8")
-    for cached in (keys.imported_by, keys.parsed, keys.tree_hash, keys.data_hash):
-        cached.cache_clear()
-    print(json.dumps({name: keys.key(task) for name, task in tasks.items()}))
-    for path, text in texts.items():
-        path.write_text(text, encoding="utf-8")
-"""
 MY_PRIOR = '''"""A prior of my own."""
 import helper
 
@@ -46,76 +21,8 @@ def half_forgotten(forgotten, E_old, E_new, weights, lam):
     return [(old.precision / helper.SHARE, w) for old, w in zip(forgotten, weights)]
 '''
 HELPER = "SHARE = 2  # or 3\n"
-STATLOG = {"linear", "carried", "printed", "half_forgotten"}
-ALL = STATLOG | {"adult"}
-CHANGES = [  # file, what stands there, what is put there, which keys differ
-    ("nlts.py", "lam: float = 0.25", "lam: float = 0.26", ALL),
-    ("datasets.py", "JITTER = 0.25", "JITTER = 0.26", ALL),
-    ("lab/files.py", "timeout=30", "timeout=31", ALL),
-    ("lab/fast.py", "beta1=0.9, ", "beta1=0.8, ", ALL),
-    ("lab/runs.py", "np.ones((len(problem), 1))", "np.zeros((len(problem), 1))", ALL),
-    ("nlts_beyond.py", "def pooled_noise", "def unused():\n    return 1\n\n\ndef pooled_noise",
-     {"carried"}),
-    ("lab/agents.py", "LEAST = 1e-5", "LEAST = 1e-6", {"printed"}),
-    ("own/my_prior.py", "old.precision / helper", "old.precision * helper", {"half_forgotten"}),
-    ("own/helper.py", "SHARE = 2", "SHARE = 3", {"half_forgotten"}),
-    ("data/sources.toml", "rows = 43500", "rows = 43499", STATLOG),
-]
-WORDS = [  # of which no key takes notice: words, layout, pictures, what other tasks use
-    ("data/sources.toml", "[financial]", "[new]\nrows = 9\n\n[financial]"),
-    ("nlts.py", '"""The features (g,) of a context (d,)."""', '"""Features."""'),
-    ("nlts.py", "# nothing fails below this line", "# below nothing fails"),
-    ("lab/runs.py", "import hashlib\n", "import hashlib\n\n\n"),
-    ("own/helper.py", "# or 3", "# or 4"),
-    ("lab/report.py", "dpi=150", "dpi=151"),
-    ("lab/results.py", "time.sleep(1)", "time.sleep(2)"),
-    ("lab/recipes.py", '"L": 100', '"L": 101'),
-]
+PLAYS = {"nlts.py", "datasets.py", "lab/files.py", "lab/fast.py", "lab/keys.py", "lab/runs.py"}
 
-
-def test_a_change_is_noticed_where_it_matters(tmp_path):
-    """Keys in a copy of the program: as it is, and after each change alone."""
-    program = copy_of_program(tmp_path)
-    (program / "own").mkdir()
-    (program / "own/my_prior.py").write_text(MY_PRIOR, encoding="utf-8")
-    (program / "own/helper.py").write_text(HELPER, encoding="utf-8")
-    edits = json.dumps([[], WORDS, *([change[:3]] for change in CHANGES)])
-    done = subprocess.run([sys.executable, "-c", SCRIPT, edits], cwd=program, check=True,
-                          capture_output=True, text=True, encoding="utf-8")
-    before, words, *after = map(json.loads, done.stdout.splitlines())
-    assert words == before
-    for (path, _, new, expected), found in zip(CHANGES, after, strict=True):
-        noticed = {name for name in ALL if found[name] != before[name]}
-        assert noticed == expected, (path, new)
-    task = runs.Task("table", "statlog", "carried", RECIPES["carried"], 50)
-    assert keys.key(task) == before["carried"]        # neither the folder nor the process counts
-
-
-def test_the_key_has_every_part_of_a_task(tmp_path):
-    recipe = RECIPES["both-priors"]
-    task = runs.Task("table", "statlog", "both-priors", recipe, 50)
-    changes = [{}, {"run": 1}, {"seed": 1}, {"experiment": "x"}, {"dataset": "adult"},
-               {"steps": 51}, {"variant": "x"}, {"drift": True}, {"observer": runs.Regret},
-               {"recipe": replace(recipe, memory=99)},
-               {"recipe": replace(recipe, network=nlts.MLP)},
-               {"recipe": with_settings(recipe, b0=0.6)},
-               {"recipe": with_arguments(recipe, prior=nlts.no_prior)},
-               {"recipe": with_arguments(recipe, prior=partial(
-                   nlts.likelihood_matching, match=nlts.match_covariance))},
-               {"recipe": at_equal_settings(recipe)}]
-    assert len({keys.key(replace(task, **change)) for change in changes}) == len(changes)
-
-
-def test_a_table_of_your_own_counts_by_its_contents(tmp_path):
-    path = tmp_path / "own.csv"
-    path.write_text("x,class\n1,a\n2,b\n", encoding="utf-8")
-    before = keys.data_hash(str(path))
-    edited(path, "2,b", "3,b")
-    keys.data_hash.cache_clear()
-    assert keys.data_hash(str(path)) != before
-
-
-# Priors and noises of your own --------------------------------------------------------------------
 
 @pytest.fixture
 def own_file(tmp_path, monkeypatch):
@@ -133,6 +40,97 @@ def own_file(tmp_path, monkeypatch):
         if str(tmp_path) in str(getattr(sys.modules[name], "__file__", "")):
             del sys.modules[name]
 
+
+def forget_files():
+    """As in a process that has read no file yet."""
+    for cached in (keys.imported_by, keys.parsed, keys.tree_hash, keys.data_hash):
+        cached.cache_clear()
+
+
+def key_of(task):
+    """The key, of files as they are now."""
+    forget_files()
+    return keys.key(task)
+
+
+@pytest.mark.parametrize("name, more", [
+    ("linear", set()), ("carried", {"nlts_beyond.py"}), ("printed", {"lab/agents.py"}),
+    ("half_forgotten", {"my_prior.py", "helper.py"})])
+def test_a_key_has_the_files_that_play_its_run_and_no_others(own_file, name, more):
+    """By their places in the repository: its folder does not count."""
+    helper, path = own_file(HELPER, "helper.py"), own_file(MY_PRIOR)
+    recipe = own.algorithms(Options("table", algorithms=tuple(RECIPES), prior=path))[name]
+    task = runs.Task("table", "statlog", name, recipe, 50)
+    assert {keys.place(path) for path in keys.files_of(task)} == PLAYS | more
+    before = key_of(task)
+    edited(helper, "# or 3", "# or 4")
+    assert key_of(task) == before
+    edited(helper, "SHARE = 2", "SHARE = 3")
+    assert (key_of(task) == before) == ("helper.py" not in more)
+
+
+CODE = '''"""Words."""
+import math  # why
+
+class Circle:
+    """More words."""
+
+    def area(self, r):
+        """Its area."""
+        return math.pi * r ** 2
+'''
+
+
+@pytest.mark.parametrize("old, new, noticed", [
+    ('"""Words."""', '"""Others."""', False), ('    """More words."""\n', "", False),
+    ("Its area", "How large it is", False), ("# why", "# who knows", False),
+    ("math.pi * r ** 2", "(math.pi\n                * r ** 2)", False),
+    ("r ** 2", "r * 2", True), ("import math", "import math\nunused = 1", True)])
+def test_of_a_file_its_code_counts_and_not_its_words(tmp_path, old, new, noticed):
+    hashes = set()
+    for name, text in ("a.py", CODE), ("b.py", CODE.replace(old, new)):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        hashes.add(keys.tree_hash(tmp_path / name))
+    assert len(hashes) == 1 + noticed
+
+
+def test_the_key_has_every_part_of_a_task():
+    recipe = RECIPES["both-priors"]
+    task = runs.Task("table", "statlog", "both-priors", recipe, 50)
+    solvers = [partial(nlts.likelihood_matching, match=match) for match in (
+        nlts.match_covariance, nlts.match_covariance_sdp, nlts_beyond.pooled_noise)]
+    changes = [{}, {"run": 1}, {"seed": 1}, {"experiment": "x"}, {"dataset": "adult"},
+               {"steps": 51}, {"variant": "x"}, {"drift": True}, {"observer": runs.Regret},
+               {"recipe": replace(recipe, memory=99)},
+               {"recipe": replace(recipe, network=nlts.MLP)},
+               {"recipe": with_settings(recipe, b0=0.6)},
+               *({"recipe": with_arguments(recipe, prior=prior)}
+                 for prior in (nlts.no_prior, *solvers)),
+               {"recipe": at_equal_settings(recipe)}]
+    assert len({keys.key(replace(task, **change)) for change in changes}) == len(changes)
+    files = keys.files_of(replace(task, **changes[-2]))
+    assert "nlts_beyond.py" in map(keys.place, files)            # of what a function is given
+
+
+def test_a_data_set_counts_by_its_entry_and_a_table_of_your_own_by_its_contents(
+        tmp_path, monkeypatch, request):
+    request.addfinalizer(forget_files)
+    monkeypatch.setattr(keys, "HERE", tmp_path)
+    (tmp_path / "data").mkdir()
+    table, sources = tmp_path / "own.csv", tmp_path / "data/sources.toml"
+    task = runs.Task("table", "flowers", "linear", RECIPES["linear"], 50)
+    own_task = replace(task, dataset=str(table))
+    table.write_text("x,class\n1,a\n2,b\n", encoding="utf-8")
+    sources.write_text("[flowers]\nrows = 600\n\n[trees]\nrows = 8\n", encoding="utf-8")
+    before = key_of(task), key_of(own_task)
+    edited(sources, "rows = 8", "rows = 9")
+    assert (key_of(task), key_of(own_task)) == before
+    edited(sources, "rows = 600", "rows = 601")
+    edited(table, "2,b", "3,b")
+    assert key_of(task) != before[0] and key_of(own_task) != before[1]
+
+
+# Priors and noises of your own --------------------------------------------------------------------
 
 def test_functions_with_the_arguments_of_a_prior_are_algorithms(own_file):
     own_file(HELPER, "helper.py")
