@@ -212,9 +212,12 @@ def meals(nlts, beyond, seed, problem):
     return sum(played[100:])
 
 
-@pytest.mark.parametrize("number, most", [(3, 1), pytest.param(20, 6, marks=pytest.mark.slow)])
-def test_three_poisonous_meals_seldom_stop_it_from_eating(nlts, beyond, number, most):
-    """Such a start is 1 in 64; some of them never eat again."""
-    starts = itertools.islice(poisonous_starts(), number)
+@pytest.mark.slow
+def test_three_poisonous_meals_seldom_stop_it_from_eating(nlts, beyond):
+    """One start in 64 is such a one. A noise that is a mean over arms makes it rarer that eating is
+    locked out, not impossible: of the first 104 such starts 13 do not eat once in steps 100 to
+    1,000, and 41 with a mean over plays. Of the first 20 it is 4, and 12: the bound lies between,
+    as runs on other processors differ."""
+    starts = itertools.islice(poisonous_starts(), 20)
     eaten = [meals(nlts, beyond, seed, problem) for seed, problem in starts]
-    assert eaten.count(0) <= most, eaten
+    assert eaten.count(0) <= 7, eaten
