@@ -373,6 +373,24 @@ def test_panels_show_the_differences_of_their_pair_in_percent(study, name, pairs
 
 # The other studies --------------------------------------------------------------------------------
 
+def test_a_column_of_the_wheel_has_the_rewards_of_its_radius():
+    gains = {"wheel-0.5": 100, "wheel-0.3": 200, "wheel-0.1": 300}
+    results = [result | {"reward": 1000 + gain} for d, gain in gains.items()
+               for result in made_up((d,), {"linear": 0, "carried": 0})]
+    rewards = statistics.grouped(results, "dataset", "algorithm")
+    text = wheel.rewards_table(results, rewards)
+    rows = [re.findall(r"(\d+)\.\d ± 0\.0", line) for line in text.splitlines()]
+    assert rows.count(["1100", "1200", "1300"]) == 2
+
+
+def test_values_are_recorded_of_the_one_run_of_the_wheel_that_is_drawn(monkeypatch):
+    monkeypatch.setattr(wheel, "execute", lambda options, runs: runs)
+    options = Options("wheel", runs=2, steps=9, datasets=tuple(paper.WHEEL))
+    drawn = [run for run in wheel.measure(options) if run.observer]
+    assert {(run.dataset, run.run, run.variant) for run in drawn} == {(wheel.SHOWN, 0, "")}
+    assert [run.algorithm for run in drawn] == list(wheel.PAPERS)
+
+
 def test_the_map_of_the_wheel_is_that_of_its_radius():
     """Algorithms that know the best arms of their own wheel are right everywhere; those of another
     radius are not drawn."""
