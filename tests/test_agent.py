@@ -402,55 +402,7 @@ def test_the_network_learns_every_L_steps_and_only_then(nlts):
     close(nlts.last_layer_weights(network), first + 4)
 
 
-def test_better_features_lower_the_noise_that_is_believed(nlts):
-    """b leaves and comes back with the buffer: residuals of poor, early features do not stay."""
-    agent = small_agent(nlts, memory=None, L=10 ** 6, P=600, b0=0.01)
-    advance(agent, 200)
-    before = [arm.b for arm in agent.arms]
-    agent.learn()
-    assert sum(arm.b for arm in agent.arms) < 0.7 * sum(before)
-
-
-def test_features_are_those_of_the_context_that_is_updated(nlts):
-    agent, one, two = small_agent(nlts), np.ones(4), np.full(4, 2.0)
-    agent.act(one)
-    agent.update(two, 0, 1.0)                     # another context than the one it acted on
-    phi = agent.phi(two)
-    close(agent.arms[0].Phi, np.outer(phi, phi))
-    ((context, arm, reward),) = agent.buffer.tuples
-    assert (context.tolist(), arm, reward) == ([2.0] * 4, 0, 1.0)
-
-
-@pytest.mark.parametrize("prior", PRIORS)
-def test_no_state_is_shared_between_arms_phases_or_agents(nlts, prior):
-    def arrays_of(*agents):
-        posteriors = [arm for agent in agents for arm in agent.arms]
-        values = [value for arm in posteriors for value in vars(arm).values()]
-        return [value for value in values if isinstance(value, np.ndarray)]
-
-    agent, other = (small_agent(nlts, prior=prior_of(nlts, prior)) for _ in range(2))
-    for each in (agent, other):
-        advance(each, 40)
-    old, before = arrays_of(agent, other), copy.deepcopy(arrays_of(other))
-    advance(agent, 40)
-    for kept, now in zip(before, arrays_of(other), strict=True):
-        np.testing.assert_array_equal(kept, now)
-    new = arrays_of(agent)
-    for k, array in enumerate(new):
-        assert not any(np.shares_memory(array, x) for x in (*old, *new[:k]))
-        assert not np.shares_memory(array, agent.network.weights.detach().numpy())
-
-
-# Other networks and agents ------------------------------------------------------------------------
-
-def test_an_agent_that_reads_learns(nlts):
-    network = nlts.TextCNN(20, 2, size=4, widths=(2, 3), hidden=5)
-    text = nlts.NeuralLinearTS(network, 2, 10, L=20, P=2)
-    for t in range(45):
-        context = np.random.default_rng(t).integers(20, size=8)
-        text.update(context, text.act(context), float(3 in context))
-    assert text.arms[0].n + text.arms[1].n == 45
-
+# Other agents -------------------------------------------------------------------------------------
 
 def greedy_agent(nlts, seed=0, memory=18, epsilon=0.2, **options):
     network = nlts.MLP(4, 3, 6, seed=seed)

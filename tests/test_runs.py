@@ -1,7 +1,6 @@
 """One run, files of results, processes and a cluster, and the command line."""
 import contextlib
 import hashlib
-import json
 import os
 import pickle
 import signal
@@ -339,34 +338,23 @@ def test_two_commands_at_once_of_which_one_is_killed_lose_nothing(tmp_path):
     assert found == [(name, run) for name in ("linear", "no-prior") for run in range(40)]
 
 
+CLUSTER = """
+from distributed import LocalCluster
+with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
+    print(cluster.scheduler_address, flush=True)
+    input()
+"""
+
+
 @pytest.fixture
 def cluster(tmp_path):
-    """The address of a Dask scheduler with a worker, on the loopback interface."""
-    distributed = pytest.importorskip("distributed", reason="pip install distributed")
-    processes, file = [], tmp_path / "scheduler.json"
-
-    def begin(name, *arguments):
-        command = [sys.executable, "-m", f"distributed.cli.dask_{name}", "--host", "127.0.0.1",
-                   "--scheduler-file", str(file), *arguments]
-        processes.append(subprocess.Popen(
-            command, env=os.environ | kernels.PINNED, cwd=tmp_path, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL))
-
-    try:
-        begin("scheduler", "--port", "0", "--dashboard-address", "127.0.0.1:0")
-        begin("worker", "--nthreads", "1", "--no-nanny", "--no-dashboard",
-              "--local-directory", str(tmp_path / "worker"))
-        deadline = time.monotonic() + 60
-        while not file.exists() and time.monotonic() < deadline:
-            time.sleep(0.1)
-        address = json.loads(file.read_text(encoding="utf-8"))["address"]
-        with distributed.Client(address, timeout="20s") as client:
-            client.wait_for_workers(1, timeout=60)
-        yield address
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
+    """The address of a Dask scheduler with a worker, which are started elsewhere."""
+    pytest.importorskip("distributed", reason="pip install distributed")
+    with subprocess.Popen([sys.executable, "-c", CLUSTER], cwd=tmp_path, text=True,
+                          env=os.environ | kernels.PINNED, stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        yield process.stdout.readline().strip()
+        process.communicate("the end\n")
 
 
 @pytest.mark.slow
