@@ -246,22 +246,26 @@ def verify(options, path, wanted):
     sample = sample_of(verified)
     if not sample:
         sys.exit(f"--verify: {path} has no runs of this command")
-    differing = []
+    differing = 0
     with executor(options) as pool:
-        futures = {pool.submit(play, task, key): task for key, task in sample.items()}
+        futures = [pool.submit(play, task, key) for key, task in sample.items()]
         for future in progress(as_completed(futures), len(futures), "verifying"):
-            task, again = futures[future], future.result()
-            before = on_file[again["task"]]
-            names = [name for name in {**before, **again} if name not in NOT_COMPARED
-                     and before.get(name) != again.get(name)]
-            parts = task.dataset, task.algorithm, task.variant, f"run {task.run}"
-            words = ", ".join(filter(None, parts))
-            print(f"{words}: {'differs in ' + ', '.join(names) if names else 'the same'}")
-            differing += [words] if names else []
+            again = future.result()
+            differing += not agree(on_file[again["task"]], again)
     if differing:
-        sys.exit(f"--verify: {len(differing)} of {len(sample)} runs differ, {path} stays as it is")
+        sys.exit(f"--verify: {differing} of {len(sample)} runs differ, {path} stays as it is")
     new = {keys.task_id(task): key for key, task in verified.items()}
     rewrite(path, lambda result: taken_over(result, new, on_file))
+
+
+def agree(before, again):
+    """Whether a run has the same result as before; prints which fields differ."""
+    differing = [name for name in before | again if name not in NOT_COMPARED
+                 and before.get(name) != again.get(name)]
+    parts = again["dataset"], again["algorithm"], again.get("variant"), f"run {again['run']}"
+    answer = f"differs in {', '.join(differing)}" if differing else "the same"
+    print(f"{', '.join(filter(None, parts))}: {answer}")
+    return not differing
 
 
 def taken_over(result, new, on_file):
