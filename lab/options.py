@@ -62,10 +62,10 @@ def parse(argv, description, commands):
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, command in commands.items():
-        minutes = f"{command.what} ({command.minutes} min on two cores)"
-        subparser = subparsers.add_parser(name, help=minutes, description=minutes)
-        for one in fields(Options)[1:]:
-            add_option(subparser, command, one)
+        text = f"{command.what} ({command.minutes} min on two cores)"
+        subparser = subparsers.add_parser(name, help=text, description=text)
+        for entry in fields(Options)[1:]:
+            add_option(subparser, command, entry.name, entry.default, dict(entry.metadata))
     given = vars(parser.parse_args(argv))
     if given["command"] is None:
         parser.print_help()
@@ -74,19 +74,18 @@ def parse(argv, description, commands):
     return Options(**given)
 
 
-def add_option(parser, command, one):
+def add_option(parser, command, name, default, how):
     """An option, if the command takes it."""
     always = ("seed", "out", *(PLAYING if command.plays else ()))
-    if one.name not in command.defaults and one.name not in always:
+    if name not in command.defaults and name not in always:
         return
-    how = dict(one.metadata)
-    how["default"] = command.defaults.get(one.name, one.default)
-    if one.name in ("datasets", "algorithms"):
-        known = command.choices.get(one.name, how["default"])
+    default = command.defaults.get(name, default)
+    if name in ("datasets", "algorithms"):
+        known = command.choices.get(name, default)
         how["help"] += f"; some of {', '.join(known)}"
-    if one.name in ("runs", "steps"):
-        how["help"] += f" (default: {how['default']})"
-    parser.add_argument(f"--{one.name.replace('_', '-')}", **how)
+    if name in ("runs", "steps"):
+        how["help"] += f" (default: {default})"
+    parser.add_argument(f"--{name.replace('_', '-')}", default=default, **how)
 
 
 def check(parser, command, given):

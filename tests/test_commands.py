@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import datasets
 import experiments
 from lab.options import parse
 
@@ -60,3 +61,20 @@ def test_results_go_where_nothing_is_checked_in():
     assert options.out == HERE / "figures" / "own" and options.runs == 50
     assert options.datasets == ("statlog", "adult")
     assert "figures/own/" in (HERE / ".gitignore").read_text(encoding="utf-8").split()
+
+
+def test_help_shows_just_what_a_command_takes(capsys):
+    with pytest.raises(SystemExit) as ended:
+        experiments.main(["forgetting", "--help"])
+    text = capsys.readouterr().out
+    assert ended.value.code == 0
+    for option in ("--runs", "--steps", "--algorithms", "--prior", "--verify", "perfect-prior"):
+        assert option in text
+    assert not any(option in text for option in ("--datasets", "--csv", "--drift"))
+
+
+def test_every_table_of_the_sources_is_a_choice():
+    for command in ("table", "equal"):
+        for name in set(datasets.SOURCES) - {"amazon"}:
+            given = parse([command, "--datasets", f"{name},statlog"], "", experiments.COMMANDS)
+            assert given.datasets == (name, "statlog")

@@ -1,4 +1,4 @@
-"""One run, files of results, processes and a cluster, and the command line."""
+"""One run, files of results, processes and a cluster."""
 import contextlib
 import hashlib
 import os
@@ -16,11 +16,10 @@ import torch
 from made_programs import HERE, copy_of_program, edited, measure, start
 
 import datasets
-import experiments
 import nlts
 import nlts_beyond
 from lab import agents, kernels, keys, results, runs
-from lab.options import Options, parse
+from lab.options import Options
 from lab.recipes import RECIPES, Recipe, with_settings
 
 SMALL = {"L": 40, "P": 5, "batch": 8}
@@ -370,22 +369,3 @@ def test_a_cluster_plays_the_same_and_refuses_once_the_code_has_changed(cluster,
     edited(program / "nlts.py", "lam: float = 0.25", "lam: float = 0.26")
     again, words = measure(program, *arguments, "--dask", cluster, "--out", str(tmp_path / "there"))
     assert again == [] and "this worker has loaded other code than the command" in words
-
-
-# The command line ---------------------------------------------------------------------------------
-
-def test_help_shows_just_what_a_command_takes(capsys):
-    with pytest.raises(SystemExit) as ended:
-        experiments.main(["forgetting", "--help"])
-    text = capsys.readouterr().out
-    assert ended.value.code == 0
-    for option in ("--runs", "--steps", "--algorithms", "--prior", "--verify", "perfect-prior"):
-        assert option in text
-    assert not any(option in text for option in ("--datasets", "--csv", "--drift"))
-
-
-def test_every_table_of_the_sources_is_a_choice():
-    for command in ("table", "equal"):
-        for name in set(datasets.SOURCES) - {"amazon"}:
-            given = parse([command, "--datasets", f"{name},statlog"], "", experiments.COMMANDS)
-            assert given.datasets == (name, "statlog")
