@@ -17,10 +17,6 @@ settings.register_profile("planted", settings.get_profile("default"), phases=[Ph
 settings.load_profile("default")
 
 
-def pytest_configure(config):
-    config.addinivalue_line("markers", "slow: needs a browser, a cluster or minutes")
-
-
 @pytest.fixture(autouse=True)
 def own_modules():
     """After each test `import nlts` is ours again: graders load a student's under this name."""

@@ -49,4 +49,4 @@ def measure(program, *arguments):
     printed, words = start(program, *arguments).communicate()
     lines = path.read_text(encoding="utf-8").splitlines()[before:] if path.exists() else []
     results = [json.loads(line) for line in lines]
-    return sorted(results, key=lambda one: (one["algorithm"], one["run"])), printed + words
+    return sorted(results, key=lambda result: (result["algorithm"], result["run"])), printed + words

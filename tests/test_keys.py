@@ -194,10 +194,10 @@ def test_a_prior_of_your_own_is_played_anew_when_a_number_in_it_has_changed(tmp_
                  "--steps", "1000", "--jobs", "2", "--out", str(tmp_path / "out")]
     first, words = measure(program, *arguments)
     assert "0 runs on file, 4 to play" in words
-    assert [one["algorithm"] for one in first] == ["half_forgotten"] * 2 + ["linear"] * 2
+    assert [result["algorithm"] for result in first] == ["half_forgotten"] * 2 + ["linear"] * 2
     edited(tmp_path / "helper.py", "# or 3", "# or 4")
     assert "4 runs on file, 0 to play" in measure(program, *arguments)[1]
     edited(tmp_path / "helper.py", "SHARE = 2", "SHARE = 50")
     again, words = measure(program, *arguments)
     assert "2 runs on file, 2 to play" in words
-    assert [one["regret"] for one in again] != [one["regret"] for one in first[:2]]
+    assert [result["regret"] for result in again] != [result["regret"] for result in first[:2]]

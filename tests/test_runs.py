@@ -88,11 +88,11 @@ def test_a_run_is_the_plain_loop_and_exploration_is_counted_by_hand(name):
     for t, (context, rewards) in enumerate(zip(problem.contexts, problem.rewards, strict=True)):
         arm = agent.act(context)
         if name == "linear":
-            values = [context @ one.mu_hat for one in agent.arms]
+            values = [context @ posterior.mu_hat for posterior in agent.arms]
         elif "greedy" in name:
             values = agent.network(torch.as_tensor(context)[None])[0].detach().numpy()
         else:
-            values = [agent.phi(context) @ one.mu_hat for one in agent.arms]
+            values = [agent.phi(context) @ posterior.mu_hat for posterior in agent.arms]
         if t >= problem.n_arms * agent.config.initial_pulls:
             explored.append(arm != int(np.argmax(values)))
         agent.update(context, arm, rewards[arm])
@@ -146,8 +146,8 @@ def test_the_perfect_prior_trains_on_the_buffer_and_knows_all_data():
         arm = agent.act(context)
         agent.update(context, arm, rewards[arm])
     buffer = nlts.ReplayBuffer(14)
-    for one in agent.buffer.tuples:
-        buffer.add(*one)
+    for stored in agent.buffer.tuples:
+        buffer.add(*stored)
     assert [len(played) for _, played, _ in seen] == [14, 14] and len(agent.buffer.tuples) == 80
     for trained_on, last in zip(seen[-1], buffer.arrays(), strict=True):
         np.testing.assert_array_equal(trained_on, last)
@@ -162,7 +162,7 @@ def test_finished_runs_are_not_played_again(tmp_path, inline, capsys):
     given = options(tmp_path)
     first = results.execute(given, some_runs(given, "no-prior", "linear"))
     assert inline == [("no-prior", 0), ("linear", 0), ("no-prior", 1), ("linear", 1)]
-    assert [(one["algorithm"], one["run"]) for one in first] == inline
+    assert [(result["algorithm"], result["run"]) for result in first] == inline
     task = some_runs(given, "no-prior")[0]
     expected = {"dataset": "statlog", "algorithm": "no-prior", "run": 0, "steps": 60,
                 "key": keys.key(task), "task": keys.task_id(task)}
@@ -183,8 +183,8 @@ def test_an_unfinished_line_is_dropped_and_played_again(tmp_path, inline):
     first = results.execute(given, some_runs(given, variant="x"))
     path.write_bytes(path.read_bytes()[:-20])
     again = results.execute(given, some_runs(given, variant="x"))
-    assert [one["reward"] for one in again] == [one["reward"] for one in first]
-    assert {one["variant"] for one in again} == {"x"}
+    assert [result["reward"] for result in again] == [result["reward"] for result in first]
+    assert {result["variant"] for result in again} == {"x"}
     assert len(inline) == 3 and len(results.read(path)) == 2
 
 
@@ -202,7 +202,7 @@ def test_a_result_is_added_once(tmp_path):
     for reward in (1, 2):
         results.append(path, {"key": "a", "task": "x", "reward": reward})
     results.append(path, {"key": "b", "task": "x", "reward": 3})
-    assert [one["reward"] for one in results.read(path)] == [1, 3]
+    assert [result["reward"] for result in results.read(path)] == [1, 3]
 
 
 def test_missing_data_is_skipped_unless_its_results_are_on_file(
@@ -223,7 +223,8 @@ def test_only_runs_that_every_algorithm_finished_are_kept():
     played = {"xa": [0, 1, 2], "xb": [0, 2], "xc": [0], "ya": [0]}   # data set, algorithm: runs
     found = [{"dataset": name[0], "algorithm": name[1], "run": run}
              for name, finished in played.items() for run in finished]
-    kept = [(one["dataset"] + one["algorithm"], one["run"]) for one in results.complete_runs(found)]
+    kept = [(result["dataset"] + result["algorithm"], result["run"])
+            for result in results.complete_runs(found)]
     assert kept == [("xa", 0), ("xa", 2), ("xb", 0), ("xb", 2), ("xc", 0), ("ya", 0)]
 
 
@@ -258,10 +259,10 @@ def test_a_run_that_fails_stops_the_command_and_loses_nothing(tmp_path, monkeypa
 
 def of_older_code(path, **changes):
     """Give all results of a file keys of their own, and change the second one."""
-    found = sorted(results.read(path), key=lambda one: (one["algorithm"], one["run"]))
+    found = sorted(results.read(path), key=lambda result: (result["algorithm"], result["run"]))
     found[1] |= changes
-    path.write_text("".join(results.as_line(one | {"key": f"old{k}"})
-                            for k, one in enumerate(found)), encoding="utf-8")
+    path.write_text("".join(results.as_line(result | {"key": f"old{k}"})
+                            for k, result in enumerate(found)), encoding="utf-8")
 
 
 def test_results_of_older_code_are_taken_over_if_a_sample_agrees(tmp_path, inline, capsys):
@@ -269,9 +270,9 @@ def test_results_of_older_code_are_taken_over_if_a_sample_agrees(tmp_path, inlin
     tasks = some_runs(given, "linear", "no-prior")
     before = results.execute(given, tasks)
     of_older_code(path)
-    older = {one["task"]: one["key"] for one in results.read(path)}
+    older = {result["task"]: result["key"] for result in results.read(path)}
     assert results.execute(replace(given, verify=True), tasks) == [
-        one | {"taken_over": older[one["task"]]} for one in before]
+        result | {"taken_over": older[result["task"]]} for result in before]
     assert len(inline) == 12                          # all six, as there are fewer than 20
     printed = capsys.readouterr().out
     assert "statlog, no-prior, run 2: the same" in printed and printed.count("the same") == 6
@@ -301,7 +302,7 @@ def test_what_cannot_be_played_here_is_not_taken_over(tmp_path, inline, no_cache
                                   "task": keys.task_id(tasks[1])})
     of_older_code(path)
     results.execute(replace(given, verify=True), tasks)
-    assert [one["key"] for one in results.read(path)] == [keys.key(tasks[0]), "old1"]
+    assert [result["key"] for result in results.read(path)] == [keys.key(tasks[0]), "old1"]
 
 
 def test_a_sample_is_another_one_each_time_and_has_all_data_sets_and_algorithms(tmp_path):
@@ -333,7 +334,7 @@ def test_two_commands_at_once_of_which_one_is_killed_lose_nothing(tmp_path):
     killed.communicate()                              # its worker ends, too, and closes the pipes
     words = other.communicate()[1]
     assert other.returncode == 0, words
-    found = sorted((one["algorithm"], one["run"]) for one in results.read(path))
+    found = sorted((result["algorithm"], result["run"]) for result in results.read(path))
     assert found == [(name, run) for name in ("linear", "no-prior") for run in range(40)]
 
 
@@ -364,8 +365,8 @@ def test_a_cluster_plays_the_same_and_refuses_once_the_code_has_changed(cluster,
     here, _ = measure(program, *arguments, "--out", str(tmp_path / "here"))
     there, words = measure(program, *arguments, "--dask", cluster, "--out", str(tmp_path / "there"))
     assert len(there) == 4, words
-    for one, other in zip(here, there, strict=True):
-        assert one | {"seconds": 0} == other | {"seconds": 0}
+    for result, other in zip(here, there, strict=True):
+        assert result | {"seconds": 0} == other | {"seconds": 0}
     edited(program / "nlts.py", "lam: float = 0.25", "lam: float = 0.26")
     again, words = measure(program, *arguments, "--dask", cluster, "--out", str(tmp_path / "there"))
     assert again == [] and "this worker has loaded other code than the command" in words
