@@ -317,17 +317,6 @@ def test_ablations_differ_only_in_their_priors(nlts):
             close(agent.arms[i].Phi0, 0.25 * np.eye(6))
 
 
-@pytest.mark.parametrize("prior", PRIORS)
-def test_an_arm_that_is_never_played_gets_a_proper_prior(nlts, prior):
-    agent = small_agent(nlts, prior=prior_of(nlts, prior))
-    for t in range(80):
-        context, rewards = step_of(agent)
-        agent.update(context, t % 2, rewards[t % 2])
-    arm = agent.arms[2]
-    assert (arm.a, arm.b, arm.n) == (6.0, 6.0, 0)
-    np.linalg.cholesky(arm.precision)
-
-
 def test_where_there_is_nothing_to_match_the_precision_stays(nlts):
     """An arm without tuples, one whose features are all 0, one whose features were all 0, and one
     with something to match, where rows that cancel are matched all the same."""
