@@ -188,7 +188,7 @@ def build():
 
     def prose(text):
         """HTML of a text with formulas, in which <<expression>> is a value of the tiny run."""
-        text = re.sub("<<(.*?)>>", lambda found: value(found[1]), text)
+        text = re.sub("<<(.*?)>>", lambda found: value(found[1]).replace("-", "−"), text)
         for latex in re.findall(r"\$+[^$]+\$+", text):
             formulas[latex] = known.get(latex) or mathml(latex)
             text = text.replace(latex, formulas[latex])
