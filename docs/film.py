@@ -1,25 +1,27 @@
 """docs/forgetting.html: one arm's uncertainty through ten learning phases, and a bandit's regret.
 
-`python experiments.py film --out docs` builds it from docs/forgetting.in.html, a Jinja template,
-and docs/film.js, which draws; it draws the GIF of README, too. docs/toy.py is what it plays.
+`python experiments.py film --out docs` plays docs/toy.py and builds the page from a Jinja template,
+docs/forgetting.in.html, and docs/film.js, which draws; it draws the GIF of README, too. The numbers
+are in the page: `python -m docs.film` builds it again with those that are there.
 """
 import base64
 import io
+import itertools
 import json
+import re
 from dataclasses import asdict
 from pathlib import Path
 
 import jinja2
 import numpy as np
-import torch
 from PIL import Image
 
-import nlts
 from docs import toy
 from docs.toy import EDGE, LEVELS, MOVES, PANELS
 from lab.report import pyplot, text_table
 
 DOCS = Path(__file__).parent
+PAGE = DOCS / "forgetting.html"
 KINDS = {"moving": "moving", "one": "one distribution"}              # of contexts
 MEMORY = [30, 60, 120]                                # sizes of the buffer
 EVERY = 10                                            # steps between two points of the regret
@@ -48,11 +50,13 @@ MOVE_WORDS = {
 
 def measure(options, sizes=toy.SIZES, runs=20):
     """All numbers of the page: of each kind of contexts and size of the buffer, what the learning
-    phases leave behind, and the regret; and the last regret under other rewards."""
-    streams, views, rewards = {}, {}, {}
+    phases leave behind, and the regret; and the last regret under other rewards. And the replay of
+    the first of these views, for pictures."""
+    streams, views, rewards, replays = {}, {}, {}, []
     for kind, title in KINDS.items():
         for memory in MEMORY:
             replay = toy.replay(kind, memory, options.seed, sizes)
+            replays.append(replay)
             streams[kind] = encoded(np.column_stack([replay.contexts, replay.rewards]))
             regret = curves(kind, memory, toy.hills, options.seed, runs, sizes)
             views[f"{kind}-{memory}"] = written(replay, sizes) | regret
@@ -61,7 +65,7 @@ def measure(options, sizes=toy.SIZES, runs=20):
                  "slopes": curves(kind, MEMORY[0], toy.slopes, options.seed, runs, sizes)}
         rewards |= {f"{name}, {title}": last_of(regret) for name, regret in found.items()}
     return {"seed": options.seed, "runs": runs, "sizes": asdict(sizes), "every": EVERY,
-            "streams": streams, "views": views, "rewards": rewards}
+            "streams": streams, "views": views, "rewards": rewards}, replays[0]
 
 
 def written(replay, sizes):
@@ -106,42 +110,16 @@ def encoded(x):
     return base64.b64encode(np.asarray(x, "<f8").tobytes()).decode()
 
 
-def decoded(text, *shape):
-    """What `encoded` was given."""
-    return np.frombuffer(base64.b64decode(text), "<f8").reshape(*shape).copy()
-
-
 # What is told and drawn ---------------------------------------------------------------------------
-
-def replayed(data, kind, memory):
-    """A view as a toy.Replay again; a and b, which have no part in s(b), are 1."""
-    view, g = data["views"][f"{kind}-{memory}"], data["sizes"]["hidden"]
-    tuples, lower = decoded(data["streams"][kind], -1, 3), np.tril_indices(g)
-    networks, priors = [], {}
-    for parameters in decoded(view["networks"], -1, g, 3):
-        network = nlts.MLP(2, 1, g)
-        network.input.data[:] = torch.as_tensor(parameters[:, :2])
-        network.bias.data[:] = torch.as_tensor(parameters[:, 2])
-        networks.append(network)
-    for name, text in view["priors"].items():
-        priors[name] = []
-        for numbers in decoded(text, len(networks), -1):
-            half = np.zeros((g, g))
-            half[lower] = numbers[:-g]
-            precision = half + half.T - np.diag(half.diagonal())
-            mean = np.linalg.solve(precision, numbers[-g:])
-            priors[name].append(nlts.BayesianLinearRegression(precision, mean, 1, 1))
-    return toy.Replay(tuples[:, :2], tuples[:, 2], data["sizes"]["L"], memory, networks, priors)
-
 
 def times(ratio):
     """'× 17', '× 0.31' or, where there is nothing yet, '–'."""
     return "–" if ratio is None else f"× {float(f'{ratio:.2g}'):g}"
 
 
-def report(data):
+def report(measured):
     """s(b) over full memory's and the regret, at the end of each view."""
-    rows = []
+    data, rows = measured[0], []
     for name, view in data["views"].items():
         for panel, title in PANELS.items():
             gone, away = view["ratio"][-1][panel]
@@ -155,17 +133,15 @@ def report(data):
             "standard error")
 
 
-def frames(data):
-    """Pictures of the four maps before and after each phase, contexts moving."""
+def frames(replay):
+    """Pictures of the four maps before and after each phase."""
     figure, axes = pyplot().subplots(1, 4, figsize=(9, 3.1))
     figure.supxlabel("uncertainty of one arm, dark: certain      ○ forgotten tuple      "
                      "◆ tuple in the buffer      × 1: as full memory", fontsize=10)
-    replay, pictures = replayed(data, "moving", MEMORY[0]), []
-    for stop, ratios in enumerate(data["views"][f"moving-{MEMORY[0]}"]["ratio"]):
-        phase, move = 1 + stop // 4, MOVES[stop % 4]
-        if move not in ("before", "back"):
-            continue
+    pictures = []
+    for phase, move in itertools.product(range(1, len(replay.networks)), ("before", "back")):
         network, known = replay.posteriors(phase, move)
+        ratios = replay.ratios(phase, move)
         for axis, name in zip(axes, SHOWN, strict=True):
             axis.clear()
             s = toy.deviation(known[name], network, toy.plane(61))
@@ -200,14 +176,24 @@ def page(data, still):
     return template.render(
         data=data, json=json.dumps(data | looks, ensure_ascii=False, separators=(",", ":")),
         script=(DOCS / "film.js").read_text(encoding="utf-8"), FAR=toy.FAR, KINDS=KINDS,
-        MEMORY=MEMORY, SHOWN=SHOWN, still=base64.b64encode(still).decode(), **looks)
+        MEMORY=MEMORY, SHOWN=SHOWN, still=still, **looks)
 
 
-def files(data):
-    """{name: content}: the numbers, the page, and ten phases as a GIF. With the numbers of
-    film.json nothing is measured again."""
-    pictures, still, gif = frames(data), io.BytesIO(), io.BytesIO()
+def contents(text):
+    """The numbers and the picture that are in a page."""
+    data = re.search('<script type="application/json" id="data">(.*)</script>', text)[1]
+    return json.loads(data), re.search('src="data:image/png;base64,([^"]*)', text)[1]
+
+
+def files(measured):
+    """{name: content}: the page, and ten phases as a GIF."""
+    data, replay = measured
+    pictures, still, gif = frames(replay), io.BytesIO(), io.BytesIO()
     pictures[-1].save(still, "PNG")
     pictures[0].save(gif, "GIF", save_all=True, append_images=pictures[1:], duration=1200, loop=0)
-    return {"film.json": json.dumps(data, separators=(",", ":")) + "\n",
-            "forgetting.html": page(data, still.getvalue()), "film.gif": gif.getvalue()}
+    return {"forgetting.html": page(data, base64.b64encode(still.getvalue()).decode()),
+            "film.gif": gif.getvalue()}
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(*contents(PAGE.read_text(encoding="utf-8"))), encoding="utf-8")

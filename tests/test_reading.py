@@ -1,4 +1,5 @@
-"""docs/reading.html: complete, up to date, right in its numbers, one sound file."""
+"""docs/reading.html: complete, up to date, right in its numbers, one file. In a browser:
+tests/test_pages.py."""
 import base64
 import html
 import re
@@ -8,7 +9,6 @@ import sys
 import tomllib
 from pathlib import Path
 
-import browser as chromium
 import numpy as np
 import pytest
 
@@ -194,47 +194,3 @@ def test_values_of_the_learning_phase_by_hand(text, run):
     np.testing.assert_allclose(np.diag(E_new @ S @ E_new.T), s2, rtol=0.01)
     w, norm2 = np.linalg.eigvalsh(S), (E_new ** 2).sum(1)    # one was raised, others were not
     assert w[0] == pytest.approx(0.01 * (norm2 @ s2) / (norm2 @ norm2)) and w[1] > 2 * w[0]
-
-
-# In a browser -------------------------------------------------------------------------------------
-
-@pytest.fixture(scope="module")
-def window(tmp_path_factory):
-    with chromium.browser(tmp_path_factory.mktemp("profile")) as window:
-        yield window
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("width, dark, columns", [
-    (1280, False, 2), (1280, True, 2), (1000, False, 2), (400, True, 1)])
-def test_it_fits_and_can_be_read(window, width, dark, columns):
-    window.get(PAGE.as_uri(), width, 900, dark=dark)
-    assert window.run("return document.documentElement.scrollWidth") <= width
-    row = window.run("return getComputedStyle(document.querySelector('.row')).gridTemplateColumns")
-    assert len(row.split()) == columns
-    window.run("location.hash = 'line-2-14'")
-    bar, card = window.run("return ['nav', '#line-2-14'].map("
-                           "name => document.querySelector(name).getBoundingClientRect())")
-    assert bar["top"] == 0 and bar["bottom"] <= card["top"] < 900   # the navigation hides nothing
-    assert window.console() == []
-
-
-@pytest.mark.slow
-def test_printed_no_line_of_code_is_lost(window):
-    window.get(PAGE.as_uri(), 1123, 900, media="print")
-    hidden = window.run("return [...document.querySelectorAll('code[id]')].filter("
-                        "line => !line.getClientRects().length).length")
-    assert hidden == 0
-    assert window.run("return document.documentElement.scrollWidth") <= 1123
-
-
-@pytest.mark.slow
-def test_the_keyboard_skips_to_the_content_and_lights_up_a_partner(window):
-    window.get(PAGE.as_uri(), 1280, 900)
-    window.press("tab")
-    assert window.run("return document.activeElement.hash") == "#main"
-    line = "document.querySelector('li[data-t=line-2-14]')"
-    color = f"return getComputedStyle({line}).backgroundColor"
-    before = window.run(color)
-    window.run("document.querySelector('.card[id=line-2-14] a').focus()")
-    assert window.run(color) != before
