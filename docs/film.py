@@ -51,21 +51,22 @@ MOVE_WORDS = {
 def measure(options, sizes=toy.SIZES, runs=20):
     """All numbers of the page: of each kind of contexts and size of the buffer, what the learning
     phases leave behind, and the regret; and the last regret under other rewards. And the replay of
-    the first of these views, for pictures."""
-    streams, views, rewards, replays = {}, {}, {}, []
+    the first view, for pictures."""
+    replays = {(kind, memory): toy.replay(kind, memory, options.seed, sizes)
+               for kind in KINDS for memory in MEMORY}
+    streams, views, rewards = {}, {}, {}
+    for (kind, memory), replay in replays.items():
+        streams[kind] = encoded(np.column_stack([replay.contexts, replay.rewards]))
+        regret = curves(kind, memory, toy.hills, options.seed, runs, sizes)
+        views[f"{kind}-{memory}"] = written(replay, sizes) | regret
     for kind, title in KINDS.items():
-        for memory in MEMORY:
-            replay = toy.replay(kind, memory, options.seed, sizes)
-            replays.append(replay)
-            streams[kind] = encoded(np.column_stack([replay.contexts, replay.rewards]))
-            regret = curves(kind, memory, toy.hills, options.seed, runs, sizes)
-            views[f"{kind}-{memory}"] = written(replay, sizes) | regret
-        found = {"hills": views[f"{kind}-{MEMORY[0]}"],
-                 "waves": curves(kind, MEMORY[0], toy.waves, options.seed, runs, sizes),
-                 "slopes": curves(kind, MEMORY[0], toy.slopes, options.seed, runs, sizes)}
-        rewards |= {f"{name}, {title}": last_of(regret) for name, regret in found.items()}
-    return {"seed": options.seed, "runs": runs, "sizes": asdict(sizes), "every": EVERY,
-            "streams": streams, "views": views, "rewards": rewards}, replays[0]
+        rewards[f"hills, {title}"] = last_of(views[f"{kind}-{MEMORY[0]}"])
+        for pays in (toy.waves, toy.slopes):
+            regret = curves(kind, MEMORY[0], pays, options.seed, runs, sizes)
+            rewards[f"{pays.__name__}, {title}"] = last_of(regret)
+    data = {"seed": options.seed, "runs": runs, "sizes": asdict(sizes), "every": EVERY,
+            "streams": streams, "views": views, "rewards": rewards}
+    return data, replays["moving", MEMORY[0]]
 
 
 def written(replay, sizes):

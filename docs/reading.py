@@ -41,20 +41,16 @@ def anchor(tag):
 def part_ends(source):
     """{name: last line} of the parts of nlts.py, which leave no line out: functions, methods and
     what is between them. A class begins with its first method; all plumbing is one part."""
-    header, *others = ast.parse(source).body
-    plumbing = 1 + next(number for number, line in enumerate(source.split("\n"))
-                        if line.startswith("# Plumbing"))
+    header, *others = ast.parse(source.partition("\n# Plumbing")[0]).body
     ends = {"header": header.end_lineno}
     for node in others:
-        if node.lineno > plumbing:
-            ends["plumbing"] = node.end_lineno
-        elif isinstance(node, ast.ClassDef):
+        if isinstance(node, ast.ClassDef):
             first, *methods = [part for part in node.body if isinstance(part, ast.FunctionDef)]
             ends[node.name] = first.end_lineno
             ends |= {f"{node.name}.{method.name}": method.end_lineno for method in methods}
         else:
             ends[getattr(node, "name", "imports")] = node.end_lineno
-    return ends
+    return ends | {"plumbing": source.count("\n")}
 
 
 def parts_of(source, joined):

@@ -107,15 +107,15 @@ def plant(source, name, place):
     return what, ast.unparse(tree)
 
 
-def noticed(source, timeout=120):
-    """Whether the tests fail on this nlts.py; a run without an end is noticed."""
+def noticed(source, tests=TESTS, timeout=120):
+    """Whether tests fail on this nlts.py; a run without an end is noticed."""
     with tempfile.TemporaryDirectory() as folder:
         for file in FILES:
             (Path(folder) / file).parent.mkdir(exist_ok=True)
             shutil.copy(HERE / file, Path(folder) / file)
         (Path(folder) / "nlts.py").write_text(source)
         command = [sys.executable, "-B", "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider",
-                   "--hypothesis-profile=planted", *TESTS]
+                   "--hypothesis-profile=planted", *tests]
         environment = os.environ | {"OMP_NUM_THREADS": "1"}
         try:
             done = subprocess.run(command, cwd=folder, env=environment, timeout=timeout,
