@@ -23,7 +23,7 @@ def data():
 
 def decoded(text, *shape):
     """Numbers that the page has as bytes."""
-    return np.frombuffer(base64.b64decode(text)).reshape(*shape)
+    return np.frombuffer(base64.b64decode(text)).reshape(*shape).copy()
 
 
 def replayed(data, kind, memory):
