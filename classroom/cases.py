@@ -1,10 +1,118 @@
 """The tests of every function to write, by its marker. What a test asks for stands in the
 function's docstring.
 
-A test is written as if it ran in the student's process: `s.test` begins it, `s.nlts` is the
-student's module, numbers come from `s`, and `s.same` says what is compared with the reference.
+A case runs on the reference in the grader's process, and on the student's module in the
+student's: `s.nlts` is the module, `s.test` says whether a test is to be played now, `s.call` calls
+what is tested, and `s.same` says what has to be the same. Comparisons have a module of their own.
 """
 import numpy as np
+
+DRAWS = 10_000
+STATE = ("Phi", "precision", "f", "mu_hat", "a", "R2", "b", "n")
+
+# Objects ------------------------------------------------------------------------------------------
+
+def integer(s, low=0, high=2 ** 31):
+    return int(s.random.integers(low, high))
+
+
+def positive(s, n):
+    return s.random.uniform(0.2, 2, n)
+
+
+def arm_of(s, *prior, E=(), r=()):
+    """An arm with this prior that has seen these tuples: in a state that the reference computes, so
+    that each function is tested alone."""
+    arm = s.nlts.BayesianLinearRegression(*prior)
+    if len(E):
+        names = ("Phi", "f", "R2", "root", "mu_hat", "a", "b", "n")
+        if s.is_reference:
+            arm.update(E, r)
+        state = s.tell([getattr(arm, name) for name in names])
+        for name, value in zip(names, state, strict=True):
+            setattr(arm, name, np.array(value) if isinstance(value, list) else value)
+    return arm
+
+
+def posterior(s, g, n=0, b0=2.0):
+    """An arm that has seen n tuples, and the tuples: arm, E, r."""
+    root, E, r = s.normal(g, g), s.normal(n, g), s.normal(n)
+    prior = root @ root.T + np.eye(g), s.normal(g), 3.0, b0
+    return arm_of(s, *prior, E=E, r=r), E, r
+
+
+def forgotten_arms(s, *features):
+    """The arguments of a prior: arms that have forgotten tuples, with these (E_old, E_new)."""
+    E_old, E_new = map(list, zip(*features, strict=True))
+    g = E_old[0].shape[1]
+    forgotten = [posterior(s, g, n + 3)[0] for n in range(len(features))]
+    return forgotten, E_old, E_new, s.normal(len(features), g), 0.25
+
+
+def buffer_of(s, arms, capacity=None):
+    """A buffer of tuples of these arms; the contexts count them."""
+    buffer = s.nlts.ReplayBuffer(capacity)
+    buffer.tuples = [(np.array([float(i), -1.0]), arm, s.normal())
+                     for i, arm in enumerate(arms)]
+    return buffer
+
+
+def steady_train(network, buffer, config, rng):
+    """Training without chance: P steps down the gradient of Eq. 3 on all tuples."""
+    import torch
+    if not isinstance(rng, np.random.Generator):
+        raise TypeError(f"self.train: rng: expected a generator, got {type(rng).__name__}")
+    contexts, arms, rewards = (torch.as_tensor(np.asarray(x)) for x in buffer.arrays())
+    weights = list(network.parameters())
+    for _ in range(config.P):
+        played = network(contexts)[torch.arange(len(arms)), arms]
+        slopes = torch.autograd.grad(((played - rewards) ** 2).mean(), weights)
+        with torch.no_grad():
+            for weight, slope in zip(weights, slopes, strict=True):
+                weight -= config.lr * slope
+
+
+def network_agent(s, prior, tuples=12, **options):
+    """Algorithm 2 after some tuples, each seen by the buffer and by its arm."""
+    network, contexts = s.nlts.MLP(3, 2, 4, seed=integer(s)), s.normal(tuples, 3)
+    options = {"P": 3, "lr": 0.05, "seed": integer(s), "train": steady_train} | options
+    agent = s.nlts.NeuralLinearTS(network, 2, 6, prior, **options)
+    phi = s.nlts.last_layer_activations(network, contexts)
+    for i in range(tuples):
+        arm, reward = i % 2 if i < 2 else integer(s, 0, 2), s.normal()
+        agent.buffer.add(contexts[i], arm, reward)
+        agent.arms[arm].update(phi[i], reward)
+    agent.t = tuples
+    return agent
+
+
+# Kinds of tests -----------------------------------------------------------------------------------
+
+def same_error(s, function, *args):
+    """Compare the kind of error that a call raises."""
+    try:
+        s.call(function, *args)
+        s.same("no error", "its error")
+    except Exception as error:
+        s.same(type(error).__name__, "its error")
+
+
+def same_twice(s, draw):
+    """Compare draw() with draw(): NumPy's global generator does not matter."""
+    drawn = []
+    for global_seed in (1, 2):
+        np.random.seed(global_seed)
+        drawn.append(draw())
+    s.same(drawn, how="twice")
+
+
+def same_draws(s, functions, *args, **law):
+    """Compare the distribution of many results of functions in turn; a row holds those of a
+    turn."""
+    rows = [np.concatenate([np.ravel(function(*args)) for function in functions])
+            for _ in range(DRAWS)]
+    s.same(np.array(rows), f"{DRAWS} draws", how="draws", **law)
+
 
 # blr ----------------------------------------------------------------------------------------------
 
@@ -14,179 +122,189 @@ def blr_update(s):
                          ("precision, and a root with root root' = precision^-1", ("root",)),
                          ("mu_hat, with a prior mean that is not zero", ("mu_hat",)),
                          ("b, with the whole precision and the prior mean", ("b",))):
-        s.test(title)
-        arm, _, _ = s.posterior(3, 2)
-        for size in (1, 3):
-            arm.update(s.normal(3), size * s.normal())
-            for name in names:
-                s.same(getattr(arm, name), how="root" if name == "root" else "close")
+        if s.test(title):
+            arm, _, _ = posterior(s, 3, 2)
+            for size in (1, 3):
+                s.call(arm.update, s.normal(3), size * s.normal())
+                s.same_state(arm, *names, how="root" if "root" in names else "close")
 
-    s.test("the example by hand of the page: phi = 2 and r = 3, then phi = 1 and r = 0")
-    arm = s.arm([[1.0]], [0.0], 6.0, 6.0)
-    for phi, r in ((2.0, 3.0), (1.0, 0.0)):
-        arm.update(np.array([phi]), r)
-        s.same(*s.state(arm))
+    if s.test("the example by hand of the page: phi = 2 and r = 3, then phi = 1 and r = 0"):
+        arm = arm_of(s, [[1.0]], [0.0], 6.0, 6.0)
+        for phi, r in ((2.0, 3.0), (1.0, 0.0)):
+            s.call(arm.update, np.array([phi]), r)
+            s.same_state(arm, *STATE)
 
-    s.test("rows (n, g) at once, as one after the other; Phi0 and mu0 stay")
-    arm, _, _ = s.posterior(3)
-    arm.update(s.normal(5, 3), s.normal(5))
-    s.same(*s.state(arm), arm.Phi0, arm.mu0)
-    s.same(arm.root, how="root")
+    if s.test("rows (n, g) at once, as one after the other; Phi0 and mu0 stay"):
+        arm, _, _ = posterior(s, 3)
+        s.call(arm.update, s.normal(5, 3), s.normal(5))
+        s.same_state(arm, *STATE, "Phi0", "mu0")
+        s.same_state(arm, "root", how="root")
 
 
 def blr_s2(s):
-    s.test("one dimension: phi^2 over the precision")
-    s.same(s.arm([[4.0]], [0.0], 6.0, 6.0).s2(s.normal(3, 1)))
+    if s.test("one dimension: phi^2 over the precision"):
+        arm = arm_of(s, [[4.0]], [0.0], 6.0, 6.0)
+        s.same(s.call(arm.s2, s.normal(3, 1)))
 
-    s.test("each row, under a posterior with data; the arm stays as it is")
-    arm, _, _ = s.posterior(4, 6)
-    s.same(arm.s2(s.normal(5, 4)), *s.state(arm))
+    if s.test("each row, under a posterior with data; the arm stays as it is"):
+        arm, _, _ = posterior(s, 4, 6)
+        s.same(s.call(arm.s2, s.normal(5, 4)))
+        s.same_state(arm, *STATE)
 
-    s.test("no rows, and as many rows as features")
-    arm, _, _ = s.posterior(3, 4, 20.0)
-    s.same(arm.s2(s.normal(0, 3)), arm.s2(s.normal(3, 3)))
-
-
-def same_posterior(s, arm):
-    s.same(arm.precision, arm.mu_hat, arm.a, arm.b, arm.n, digits=1e-3)
+    if s.test("no rows, and as many rows as features"):
+        arm, _, _ = posterior(s, 3, 4, 20.0)
+        for n in (0, 3):
+            s.same(s.call(arm.s2, s.normal(n, 3)))
 
 
 def blr_without(s):
-    s.test("precision, mu_hat, a, b and n of the tuples that are left")
-    arm, E, r = s.posterior(3, 6)
-    same_posterior(s, arm.without(E[:2], r[:2]))
-
-    s.test("without all tuples it is the prior")
-    arm, E, r = s.posterior(4, 7)
-    same_posterior(s, arm.without(E, r))
-
-    s.test("without no tuple nothing changes, and the arm itself never does")
-    arm, E, r = s.posterior(2, 3)
-    same_posterior(s, arm.without(E[:1], r[:1]))
-    same_posterior(s, arm.without(s.normal(0, 2), s.normal(0)))
-    s.same(*s.state(arm))
+    left = ("precision", "mu_hat", "a", "b", "n")
+    for title, g, n, out in (
+            ("precision, mu_hat, a, b and n of the tuples that are left", 3, 6, [2]),
+            ("without all tuples it is the prior", 4, 7, [7]),
+            ("without no tuple nothing changes, and the arm itself never does", 2, 3, [1, 0])):
+        if s.test(title):
+            arm, E, r = posterior(s, g, n)
+            for m in out:
+                s.same_state(s.call(arm.without, E[:m], r[:m]), *left, digits=1e-3)
+            s.same_state(arm, *STATE)
 
 
 # thompson -----------------------------------------------------------------------------------------
 
+OWN_GENERATOR = "the rng that is passed in decides, NumPy's global generator does not"
+
+
 def inverse_gamma_noise(s):
+    noise, config = s.nlts.inverse_gamma_noise, s.nlts.Config()
     for title, *classes in (
             ("one nu2 for each arm, from its own a and b, independent of the others",
              (0.3, 2.0, 20.0)),
             ("five arms, and one", (0.1, 1.0, 5.0, 0.5, 50.0), (3.0,))):
-        s.test(title)
-        for scales in classes:
-            arms = [s.posterior(1, 3, b0)[0] for b0 in scales]
-            rights = [s.right[arm._path] for arm in arms]
-            args = [[right.a for right in rights], 0.0, [right.b for right in rights]]
-            s.draws([s.function], arms, s.nlts.Config(), s.rng(), law="invgamma", args=args)
+        if s.test(title):
+            for scales in classes:
+                arms = [posterior(s, 1, 3, b0)[0] for b0 in scales]
+                args = [[arm.a for arm in arms], 0.0, [arm.b for arm in arms]]
+                same_draws(s, [noise], arms, config, s.random, law="invgamma", args=args)
 
-    s.test("the rng that is passed in decides, NumPy's global generator does not")
-    arms, seed = [s.posterior(1, n)[0] for n in (3, 9)], s.integer()
-    s.twice(lambda: s.function(arms, s.nlts.Config(), s.rng(seed)))
+    if s.test(OWN_GENERATOR):
+        arms, seed = [posterior(s, 1, n)[0] for n in (3, 9)], integer(s)
+        same_twice(s, lambda: s.call(noise, arms, config, np.random.default_rng(seed)))
+
+
+def same_samples(s, arms, nu2):
+    """Compare samples of the arms in turn with their normal distributions."""
+    g = [len(arm.mu_hat) for arm in arms]
+    root, ends = np.zeros((sum(g), sum(g))), np.cumsum(g)
+    for arm, size, end in zip(arms, g, ends, strict=True):
+        root[end - size:end, end - size:end] = np.linalg.cholesky(arm.precision / nu2)
+    mean = np.concatenate([arm.mu_hat for arm in arms])
+    same_draws(s, [arm.sample for arm in arms], nu2, s.random, law="norm", mean=mean.tolist(),
+               root=root.tolist())
 
 
 def blr_sample(s):
-    s.test("mean and covariance nu2 precision^-1")
-    s.samples([s.posterior(3, 4)[0]], 9.0)
+    if s.test("mean and covariance nu2 precision^-1"):
+        same_samples(s, [posterior(s, 3, 4)[0]], 9.0)
 
-    s.test("a skew covariance, a small nu2")
-    s.samples([s.arm([[50.0, 6.0], [6.0, 1.0]], [1.0, -1.0], 9.0, 2.0)], 0.04)
+    if s.test("a skew covariance, a small nu2"):
+        same_samples(s, [arm_of(s, [[50.0, 6.0], [6.0, 1.0]], [1.0, -1.0], 9.0, 2.0)], 0.04)
 
-    s.test("two arms in turn, independent of each other; the arms stay as they are")
-    arms = [s.posterior(3, n)[0] for n in (2, 9)]
-    s.samples(arms, 1.0)
-    s.same(*s.state(arms[0]), *s.state(arms[1]))
+    if s.test("two arms in turn, independent of each other; the arms stay as they are"):
+        arms = [posterior(s, 3, n)[0] for n in (2, 9)]
+        same_samples(s, arms, 1.0)
+        for arm in arms:
+            s.same_state(arm, *STATE)
 
-    s.test("the rng that is passed in decides, NumPy's global generator does not")
-    arm, seed = s.posterior(3, 4)[0], s.integer()
-    s.twice(lambda: arm.sample(2.0, s.rng(seed)))
+    if s.test(OWN_GENERATOR):
+        arm, seed = posterior(s, 3, 4)[0], integer(s)
+        same_twice(s, lambda: s.call(arm.sample, 2.0, np.random.default_rng(seed)))
 
 
-def scored(s, scales, v=None):
+def same_scores(s, scales, v=None):
     """Compare the scores of an agent with an arm for each scale of noise: their distributions are
     Student-t, or normal with v."""
     context = s.normal(2)
-    agent = s.nlts.LinearTS(2, len(scales), v=v, seed=s.integer())
-    arms = agent.arms = [s.posterior(2, n + 1, b0)[0] for n, b0 in enumerate(scales)]
-    rights = [s.right[arm._path] for arm in arms]
-    nu2 = [v ** 2 if v else right.b / right.a for right in rights]
-    args = [[context @ right.mu_hat for right in rights],
-            [np.sqrt(nu2_i * right.s2(context[None])[0])
-             for nu2_i, right in zip(nu2, rights, strict=True)]]
+    agent = s.nlts.LinearTS(2, len(scales), v=v, seed=integer(s))
+    arms = agent.arms = [posterior(s, 2, n + 1, b0)[0] for n, b0 in enumerate(scales)]
+    s2 = [context @ np.linalg.solve(arm.precision, context) for arm in arms]
+    nu2 = [v ** 2 if v else arm.b / arm.a for arm in arms]
+    args = [[context @ arm.mu_hat for arm in arms], np.sqrt(np.multiply(nu2, s2)).tolist()]
     if v is None:
-        args.insert(0, [2 * right.a for right in rights])
-    s.draws([agent.scores], context, law="norm" if v else "t", args=args)
+        args.insert(0, [2 * arm.a for arm in arms])
+    same_draws(s, [agent.scores], context, law="norm" if v else "t", args=args)
 
 
 def linearts_scores(s):
-    s.test("each score has its distribution, and none depends on another")
-    scored(s, (0.5, 3.0, 30.0))
+    if s.test("each score has its distribution, and none depends on another"):
+        same_scores(s, (0.5, 3.0, 30.0))
 
-    s.test("with v given the noise variance is v^2, also of two arms")
-    scored(s, (1.0, 9.0), 0.3)
+    if s.test("with v given the noise variance is v^2, also of two arms"):
+        same_scores(s, (1.0, 9.0), 0.3)
 
-    s.test("self.rng decides, NumPy's global generator does not; nothing else is changed")
-    seed, context, agent = s.integer(), s.normal(2), s.nlts.LinearTS(2, 2)
-    s.twice(lambda: s.nlts.LinearTS(2, 2, seed=seed).scores(context))
-    agent.scores(context)
-    s.same(agent.t, agent.chosen, *s.state(agent.arms[0]))
+    if s.test("self.rng decides, NumPy's global generator does not; nothing else is changed"):
+        seed, context, agent = integer(s), s.normal(2), s.nlts.LinearTS(2, 2)
+        same_twice(s, lambda: s.call(s.nlts.LinearTS(2, 2, seed=seed).scores, context))
+        s.call(agent.scores, context)
+        s.same_state(agent, "t", "chosen")
+        s.same_state(agent.arms[0], *STATE)
 
 
-def first_pulls(s, pulls, chosen, seen):
-    """The arm that an agent plays after some pulls. If samples decide, it is the arm `sure`."""
+def same_first_pulls(s, pulls, chosen, seen):
+    """Compare the arm that an agent plays after some pulls. If samples decide, it is the arm
+    `sure`."""
     agent, context = s.nlts.LinearTS(2, 3, initial_pulls=pulls), s.normal(2)
     sure = (pulls + 1) % 3
     agent.arms[sure].mu_hat = 1e4 * context / (context @ context)
     agent.chosen = np.roll(chosen, sure)
     for i, n in enumerate(np.roll(seen, sure)):
         agent.arms[i].n = int(n)
-    s.same(agent.act(context))
+    s.same(s.call(agent.act, context))
 
 
 def linearts_act(s):
-    s.test("first the arm with the fewest pulls, until each has initial_pulls")
-    for pulls, seen in ((0, (1, 0, 0)), (1, (1, 0, 0)), (1, (1, 1, 0)), (1, (2, 1, 1)),
-                        (3, (3, 2, 2)), (3, (3, 3, 2)), (3, (4, 3, 3))):
-        first_pulls(s, pulls, (0, 0, 0), seen)
+    if s.test("first the arm with the fewest pulls, until each has initial_pulls"):
+        for pulls, seen in ((0, (1, 0, 0)), (1, (1, 0, 0)), (1, (1, 1, 0)), (1, (2, 1, 1)),
+                            (3, (3, 2, 2)), (3, (3, 3, 2)), (3, (4, 3, 3))):
+            same_first_pulls(s, pulls, (0, 0, 0), seen)
 
-    s.test("a pull counts when it is chosen, or when its reward comes, whichever is more")
-    for chosen, seen in (((2, 0, 1), (0, 2, 0)), ((3, 0, 2), (0, 3, 1)), ((2, 2, 2), (3, 3, 2)),
-                         ((4, 0, 3), (0, 3, 0))):
-        first_pulls(s, 3, chosen, seen)
+    if s.test("a pull counts when it is chosen, or when its reward comes, whichever is more"):
+        for chosen, seen in (((2, 0, 1), (0, 2, 0)), ((3, 0, 2), (0, 3, 1)),
+                             ((2, 2, 2), (3, 3, 2)), ((4, 0, 3), (0, 3, 0))):
+            same_first_pulls(s, 3, chosen, seen)
 
-    s.test("chosen counts what is returned: the initial pulls take turns without any reward")
-    agent = s.nlts.LinearTS(2, 3, initial_pulls=2)
-    for _ in range(6):
-        s.same(agent.act(s.normal(2)), agent.chosen)
+    if s.test("chosen counts what is returned: the initial pulls take turns without any reward"):
+        agent = s.nlts.LinearTS(2, 3, initial_pulls=2)
+        for _ in range(6):
+            s.same(s.call(agent.act, s.normal(2)))
+            s.same_state(agent, "chosen")
 
-    s.test("then the largest of self.scores(context), in the state that self.rng has then")
-    for pulls, chosen in ((0, 0), (2, 9)):
-        seed = s.integer()
-        for n_arms in (2, 3, 3, 4, 4, 4):
-            context = s.normal(2)
-            agent, other = (s.nlts.LinearTS(2, n_arms, seed=seed, initial_pulls=pulls)
-                            for _ in range(2))
-            agent.chosen = np.full(n_arms, chosen)
-            scores = other.scores(context)
-            s.same(agent.act(context), how="largest", before=s.place(scores))
-            s.same(agent.chosen.sum())
+    if s.test("then the largest of self.scores(context), in the state that self.rng has then"):
+        for pulls, chosen in ((0, 0), (2, 9)):
+            seed = integer(s)
+            for n_arms in (2, 3, 3, 4, 4, 4):
+                context = s.normal(2)
+                agent, other = (s.nlts.LinearTS(2, n_arms, seed=seed, initial_pulls=pulls)
+                                for _ in range(2))
+                agent.chosen = np.full(n_arms, chosen)
+                s.same([other.scores(context), s.call(agent.act, context)], how="largest")
+                s.same(agent.chosen.sum(), "chosen.sum()")
 
 
 def linearts_update(s):
-    s.test("the played arm learns, no other does")
-    agent = s.nlts.LinearTS(3, 3)
-    for arm in (1, 0, 1):
-        agent.update(s.normal(3), arm, s.normal())
-    for i in range(3):
-        s.same(*s.state(agent.arms[i]))
+    if s.test("the played arm learns, no other does"):
+        agent = s.nlts.LinearTS(3, 3)
+        for arm in (1, 0, 1):
+            s.call(agent.update, s.normal(3), arm, s.normal())
+        for arm in agent.arms:
+            s.same_state(arm, *STATE)
 
-    s.test("t goes on by one, chosen stays")
-    agent = s.nlts.LinearTS(2, 2)
-    for t in (0, 7):
-        agent.t = t
-        agent.update(s.normal(2), 1, 1.0)
-        s.same(agent.t, agent.chosen)
+    if s.test("t goes on by one, chosen stays"):
+        agent = s.nlts.LinearTS(2, 2)
+        for t in (0, 7):
+            agent.t = t
+            s.call(agent.update, s.normal(2), 1, 1.0)
+            s.same_state(agent, "t", "chosen")
 
 
 # buffer -------------------------------------------------------------------------------------------
@@ -201,29 +319,30 @@ def replaybuffer_add(s):
              (4,)),
             ("of several such arms, the lowest", 4, (2, 1, 2, 1), (0,)),
             ("the tuple that is just stored stays, also in a buffer for one", 1, (1,), (1, 0))):
-        s.test(title)
-        buffer = s.buffer_of(kept, capacity)
-        for arm in added:
-            buffer.add(s.normal(2), arm, s.normal())
-            s.same(buffer.tuples)
+        if s.test(title):
+            buffer = buffer_of(s, kept, capacity)
+            for arm in added:
+                s.call(buffer.add, s.normal(2), arm, s.normal())
+                s.same_state(buffer, "tuples")
 
-    s.test("the stored context is a copy")
-    buffer, context = s.nlts.ReplayBuffer(3), s.nlts.np.array(s.normal(2))
-    buffer.add(context, 1, 0.5)
-    context.fill(7.0)
-    s.same(buffer.tuples)
+    if s.test("the stored context is a copy"):
+        buffer, context = s.nlts.ReplayBuffer(3), s.normal(2)
+        s.call(buffer.add, context, 1, 0.5)
+        context.fill(7.0)
+        s.same_state(buffer, "tuples")
 
 
 def replaybuffer_arrays(s):
-    s.test("contexts, arms and rewards of all tuples, oldest first")
-    buffer = s.buffer_of([0, 2, 1, 2])
-    s.same(buffer.arrays(), buffer.tuples)
+    if s.test("contexts, arms and rewards of all tuples, oldest first"):
+        buffer = buffer_of(s, [0, 2, 1, 2])
+        s.same(s.call(buffer.arrays))
+        s.same_state(buffer, "tuples")
 
-    s.test("one tuple: arrays of length 1")
-    s.same(s.buffer_of([3]).arrays())
+    if s.test("one tuple: arrays of length 1"):
+        s.same(s.call(buffer_of(s, [3]).arrays))
 
-    s.test("an empty buffer is a ValueError")
-    s.same(s.nlts.error_of(s.nlts.ReplayBuffer(4).arrays))
+    if s.test("an empty buffer is a ValueError"):
+        same_error(s, s.nlts.ReplayBuffer(4).arrays)
 
 
 # invertible ---------------------------------------------------------------------------------------
@@ -235,114 +354,118 @@ def square(s, g, n=None):
 
 
 def match_mean(s):
-    s.test("square and invertible: the same predictions under the new features")
-    s.same(s.function(*square(s, 1), s.normal(1)), s.function(*square(s, 3), s.normal(3)),
-           digits=1e-3)
+    if s.test("square and invertible: the same predictions under the new features"):
+        for g in (1, 3):
+            s.same(s.call(s.nlts.match_mean, *square(s, g), s.normal(g)), digits=1e-3)
 
-    s.test("more tuples than features: least squares")
-    s.same(s.function(s.normal(7, 3), s.normal(7, 3), s.normal(3)))
-
-    s.test("fewer tuples than features: of many solutions the smallest")
-    s.same(s.function(s.normal(2, 4), s.normal(2, 4), s.normal(4)))
-
-
-def arguments(s, *features):
-    """The arguments of a prior: arms that have forgotten tuples, with these (E_old, E_new)."""
-    E_old, E_new = zip(*features, strict=True)
-    g = E_old[0].shape[1]
-    forgotten = [s.posterior(g, n + 3)[0] for n in range(len(features))]
-    return forgotten, E_old, E_new, s.normal(len(features), g), 0.25
+    for title, n, g in (("more tuples than features: least squares", 7, 3),
+                        ("fewer tuples than features: of many solutions the smallest", 2, 4)):
+        if s.test(title):
+            E_old, E_new = s.normal(2, n, g)
+            s.same(s.call(s.nlts.match_mean, E_old, E_new, s.normal(g)))
 
 
 def invertible_prior(s):
-    s.test("the example by hand of the page: from feature 2 to feature 6")
-    arm = s.arm([[4.0]], [1.5], 6.0, 6.0)
-    s.same(s.function([arm], [np.array([[2.0]])], [np.array([[6.0]])], s.normal(1, 1), 0.25))
+    prior = s.nlts.invertible_prior
+    if s.test("the example by hand of the page: from feature 2 to feature 6"):
+        arm = arm_of(s, [[4.0]], [1.5], 6.0, 6.0)
+        s.same(s.call(prior, [arm], [np.array([[2.0]])], [np.array([[6.0]])],
+                      s.normal(1, 1), 0.25))
 
-    s.test("square and invertible features: Eqs. 7 and 8")
-    s.same(s.function(*arguments(s, square(s, 3))), digits=1e-3)
+    if s.test("square and invertible features: Eqs. 7 and 8"):
+        s.same(s.call(prior, *forgotten_arms(s, square(s, 3))), digits=1e-3)
 
-    s.test("two arms, each with its own; more tuples than features")
-    s.same(s.function(*arguments(s, square(s, 2, 5), square(s, 2, 3))), digits=1e-3)
+    if s.test("two arms, each with its own; more tuples than features"):
+        s.same(s.call(prior, *forgotten_arms(s, square(s, 2, 5), square(s, 2, 3))), digits=1e-3)
 
-    s.test("forgotten is left as it is")
-    given = arguments(s, square(s, 2))
-    s.same(s.function(*given), *s.state(given[0][0]), digits=1e-3)
+    if s.test("forgotten is left as it is"):
+        forgotten, *others = forgotten_arms(s, square(s, 2))
+        s.same(s.call(prior, forgotten, *others), digits=1e-3)
+        s.same_state(forgotten[0], *STATE, digits=1e-3)
 
-    s.test("rows of a rank below g are a ValueError")
-    s.same(s.nlts.error_of(s.function, *arguments(s, (s.normal(2, 3), s.normal(2, 3)))))
+    if s.test("rows of a rank below g are a ValueError"):
+        same_error(s, prior, *forgotten_arms(s, s.normal(2, 2, 3)))
 
 
 # matching -----------------------------------------------------------------------------------------
 
 def match_covariance_sdp(s):
     for title, E, s2 in (
-            ("one dimension: the least squares of Eq. 6", s.normal(1, 1), s.positive(1)),
-            ("as many tuples as features", s.normal(3, 3), s.positive(3)),
-            ("more tuples than a covariance can match", s.normal(12, 2), s.positive(12)),
+            ("one dimension: the least squares of Eq. 6", (1, 1), None),
+            ("as many tuples as features", (3, 3), None),
+            ("more tuples than a covariance can match", (12, 2), None),
             ("S stays positive semidefinite where least squares alone would not",
-             np.array([[1.0, 0.0], [0.0, 1.0], [0.7, 0.7]]),
-             np.array([1.0, 1.0, 4.0]) * s.positive(1))):
-        s.test(title)
-        s.same(s.function(E, s2), how="fits", E=E.tolist(), s2=s2.tolist())
+             [[1.0, 0.0], [0.0, 1.0], [0.7, 0.7]], [1.0, 1.0, 4.0])):
+        if s.test(title):
+            E = np.array(E) if s2 else s.normal(*E)
+            s2 = np.array(s2) * positive(s, 1) if s2 else positive(s, len(E))
+            s.same(s.call(s.nlts.match_covariance_sdp, E, s2), how="fits", E=E.tolist(),
+                   s2=s2.tolist())
 
-    s.test("with rho and least: the one solution of a unique problem")
-    s.same(s.function(s.normal(4, 3), s.positive(4), 0.1, 0.05),
-           s.function(s.normal(3, 2), 3 * s.positive(3), 2.0),
-           s.function(s.normal(3, 2), 0.05 * s.positive(3), rho=2.0, least=0.3), digits=2e-2)
+    if s.test("with rho and least: the one solution of a unique problem"):
+        for n, size, options in ((4, 1.0, {"rho": 0.1, "least": 0.05}), (3, 3.0, {"rho": 2.0}),
+                                 (3, 0.05, {"rho": 2.0, "least": 0.3})):
+            E = s.normal(n, 2 if n == 3 else 3)
+            s.same(s.call(s.nlts.match_covariance_sdp, E, size * positive(s, n), **options),
+                   digits=2e-2)
 
 
 # limited ------------------------------------------------------------------------------------------
 
+def other_match(E_new, s2, **_):
+    """A covariance for tests that pass `match`: no solution of Eq. 6."""
+    return (1 + s2.sum()) * np.eye(E_new.shape[1]) + E_new.T @ E_new
+
+
 def likelihood_matching(s):
-    def moved(g, *numbers):
-        return arguments(s, *[(s.normal(n, g), s.normal(n, g)) for n in numbers])
-
-    s.test("one arm: s2 of what was forgotten, matched under the new features; the last layer")
-    s.same(s.function(*moved(3, 4)), digits=1e-3)
-
-    s.test("three arms, each with its own")
-    s.same(s.function(*moved(2, 4, 5, 6)), digits=1e-3)
-
-    s.test("another `match` than the default is used")
-    s.same(s.function(*moved(3, 4, 5), match=s.nlts.other_match), digits=1e-3)
-
-    s.test("an arm without tuples, or without features, keeps its precision")
-    s.same(s.function(*moved(3, 0, 1)), digits=1e-3)
-    E = s.normal(3, 2)
-    s.same(s.function(*arguments(s, (E, 0 * E))))
+    for title, g, numbers, options in (
+            ("one arm: s2 of what was forgotten, matched under the new features; the last layer",
+             3, (4,), {}),
+            ("three arms, each with its own", 2, (4, 5, 6), {}),
+            ("another `match` than the default is used", 3, (4, 5), {"match": other_match}),
+            ("an arm without tuples, or without features, keeps its precision", 3, (0, 1), {})):
+        if s.test(title):
+            moved = [s.normal(2, n, g) for n in numbers]
+            if 0 in numbers:
+                moved.append(moved[1] * np.reshape([1, 0], (2, 1, 1)))
+            s.same(s.call(s.nlts.likelihood_matching, *forgotten_arms(s, *moved), **options),
+                   digits=1e-3)
 
 
 def neurallinearts_phi(s):
-    s.test("the features of a context, under the network as it is now")
-    agent = s.network_agent(s.nlts.no_prior, 2)
-    for _ in range(3):
-        s.same(agent.phi(s.normal(3)))
-
-    s.test("after a learning phase they are new")
-    agent = s.network_agent(s.nlts.no_prior, 2)
-    agent.train(agent.network, agent.buffer, agent.config, agent.rng)
-    s.same(agent.phi(s.normal(3)))
+    for title, learned in (("the features of a context, under the network as it is now", False),
+                           ("after a learning phase they are new", True)):
+        if s.test(title):
+            agent = network_agent(s, s.nlts.no_prior, 2)
+            if learned:
+                agent.train(agent.network, agent.buffer, agent.config, agent.rng)
+            for _ in range(3):
+                s.same(s.call(agent.phi, s.normal(3)))
 
 
 def neurallinearts_update(s):
-    s.test("the tuple goes to the buffer and to its arm")
-    agent = s.network_agent(s.nlts.no_prior, 7, L=100)
-    agent.update(s.normal(3), 1, 0.5)
-    s.same(agent.t, agent.buffer.tuples, *s.state(agent.arms[0]), *s.state(agent.arms[1]))
+    if s.test("the tuple goes to the buffer and to its arm"):
+        agent = network_agent(s, s.nlts.no_prior, 7, L=100)
+        s.call(agent.update, s.normal(3), 1, 0.5)
+        s.same_state(agent, "t")
+        s.same_state(agent.buffer, "tuples")
+        for arm in agent.arms:
+            s.same_state(arm, *STATE)
 
-    s.test("every L steps a learning phase")
-    agent = s.network_agent(s.nlts.no_prior, 8, L=3)
-    for _ in range(4):
-        agent.update(s.normal(3), s.integer(0, 2), s.normal())
-        s.same(agent.network.weights)
+    if s.test("every L steps a learning phase"):
+        agent = network_agent(s, s.nlts.no_prior, 8, L=3)
+        for _ in range(4):
+            s.call(agent.update, s.normal(3), integer(s, 0, 2), s.normal())
+            s.same(agent.network.weights, "network.weights")
 
 
 def neurallinearts_learn(s):
-    s.test("the network is trained on the buffer, by self.train; t and the buffer stay")
-    agent = s.network_agent(s.nlts.no_prior)
-    agent.learn()
-    s.same(agent.network.weights, agent.network.input, agent.t, agent.buffer.tuples)
+    if s.test("the network is trained on the buffer, by self.train; t and the buffer stay"):
+        agent = network_agent(s, s.nlts.no_prior)
+        s.call(agent.learn)
+        s.same_state(agent.network, "weights", "input")
+        s.same_state(agent, "t")
+        s.same_state(agent.buffer, "tuples")
 
     for title, prior, names in (
             ("the last layer as mean: Phi0 and mu0 of every arm", "mean_prior", ("Phi0", "mu0")),
@@ -351,11 +474,11 @@ def neurallinearts_learn(s):
             ("a, b and n of every arm", "mean_prior", ("a", "b", "n")),
             ("Phi, f and mu_hat of every arm: the buffer is put back", "likelihood_matching",
              ("Phi", "f", "mu_hat"))):
-        s.test(title)
-        agent = s.network_agent(getattr(s.nlts, prior))
-        agent.learn()
-        for arm in (agent.arms[0], agent.arms[1]):
-            s.same(*[getattr(arm, name) for name in names], digits=1e-3)
+        if s.test(title):
+            agent = network_agent(s, getattr(s.nlts, prior))
+            s.call(agent.learn)
+            for arm in agent.arms:
+                s.same_state(arm, *names, digits=1e-3)
 
 
 # prior --------------------------------------------------------------------------------------------
@@ -363,6 +486,22 @@ def neurallinearts_learn(s):
 def better_prior(s):
     for title, moved in (("features that did not move: one (Phi0, mu0) per arm, symmetric and "
                           "positive definite", 0.0), ("features that moved", 1.0)):
-        s.test(title)
-        features = [(E, E + moved * s.normal(*E.shape)) for E in (s.normal(5, 3), s.normal(0, 3))]
-        s.same(s.function(*arguments(s, *features)), how="priors")
+        if s.test(title):
+            old = [s.normal(n, 3) for n in (5, 0)]
+            features = [(E, E + moved * s.normal(*E.shape)) for E in old]
+            s.same(s.call(s.nlts.better_prior, *forgotten_arms(s, *features)), how="priors")
+
+
+def play_prior(s):
+    """A call in the arena: the arguments come from an agent of the grader's."""
+    arms, E_old, E_new, weights, lam = s.tell()
+    forgotten = [s.nlts.BayesianLinearRegression(*arm) for arm in arms]
+    E_old, E_new = ([np.reshape(E, (-1, len(weights[0]))) for E in rows] for rows in (E_old, E_new))
+    s.same(s.nlts.better_prior(forgotten, E_old, E_new, np.array(weights), lam))
+
+
+# hunts --------------------------------------------------------------------------------------------
+
+def run_pytest(s):
+    """A student's own test, run on a program that imports pytest."""
+    s.same(s.nlts.pytest.main(s.tell()))

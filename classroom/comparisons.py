@@ -8,26 +8,13 @@ from itertools import combinations, product
 import numpy as np
 from numpy.linalg import LinAlgError, eigvalsh
 
+from .cases import DRAWS
+from .worker import shown
+
 DIGITS = 1e-4              # of the largest entry, so float32 is enough
 FAR = 5.6                  # standard errors: chance alone goes so far once in fifty million
 FAR_KS = 3.1               # the same for sqrt(n) times the Kolmogorov-Smirnov distance
 LAGS = 8
-
-
-def shown(value, most=300):
-    """A result or an argument in a few words."""
-    if isinstance(value, np.ndarray) and not value.ndim:
-        value = value.item()
-    if isinstance(value, np.ndarray):
-        text = np.array2string(value, precision=5, threshold=12, edgeitems=3, separator=", ")
-        text = f"{' '.join(text.split())} of shape {value.shape}"
-    elif isinstance(value, list):
-        text = f"[{', '.join(shown(item, most // 3) for item in value[:12])}]"
-    elif isinstance(value, dict):
-        text = str(value.get("object"))
-    else:
-        text = f"{value:.6g}" if isinstance(value, float) else repr(value)
-    return text if len(text) < most else f"{text[:most]} ..."
 
 
 def both(yours, right):
@@ -140,14 +127,14 @@ def draws(yours, right, law, args=(), mean=0.0, root=None):
 COMPARISONS = {"close": close, "root": root, "fits": fits, "priors": positive, "draws": draws}
 
 
-def judge_value(yours, right, how, options, times=None):
-    """One value beside the expected one, or the failure in words; times: so many draws."""
+def judge_value(yours, right, how, options):
+    """One value beside the expected one, or the failure in words."""
     try:
         wanted = as_numbers(right)
     except ValueError:                                           # several values, or no number
         return one_by_one(yours, right, how, options)
     yours = as_numbers(yours)
-    shape = (times, wanted.shape[1]) if times else wanted.shape
+    shape = (DRAWS, wanted.shape[1]) if how == "draws" else wanted.shape
     if yours.shape != shape:
         return f"{both(yours, wanted)}: expected shape {shape}"
     if not np.isfinite(yours).all():
@@ -165,14 +152,17 @@ def one_by_one(yours, right, how, options):
     return next(filter(None, told), None)
 
 
-def compare(result, right, how, before=None, times=None, **options):
-    """One result of a worker beside the expected one, or the failure in words. before: an earlier
-    result of the worker's that it has to repeat, or whose largest number it has to be."""
-    right = right if before is None else before
+def compare(result, right, how, **options):
+    """One result of a worker beside the expected one, or the failure in words. twice: two results
+    are the same; largest: the second is the place of the largest number in the first."""
     try:
-        if how == "largest":
-            right, how = int(as_numbers(right).argmax()), "close"
+        if how == "twice":
+            right, result = result
+            how, options = "close", {"digits": 0.0}
+        elif how == "largest":
+            scores, result = result
+            right, how = int(as_numbers(scores).argmax()), "close"
         with np.errstate(all="ignore"):
-            return judge_value(result, right, how, options, times)
+            return judge_value(result, right, how, options)
     except (ValueError, TypeError, OverflowError, LinAlgError, RecursionError) as error:
         return f"yours cannot be read as numbers: {str(error)[:200]}"

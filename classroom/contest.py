@@ -7,7 +7,6 @@ from . import arena, source
 from .catalogue import ROOT
 from .grading import Grader
 from .sandbox import Broken, Worker
-from .scripts import RemoteRef
 from .testing import judge
 from .worker import encode
 
@@ -41,13 +40,10 @@ def baselines_of(problems):
 
 def remote_prior(worker, forgotten, *others):
     """The student's better_prior as a prior of ours: arguments and result go over the pipe."""
-    steps = []
-    arms = [RemoteRef(steps, "BayesianLinearRegression")(arm.precision, arm.mu_hat, arm.a, arm.b,
-                                                         arm.n) for arm in forgotten]
-    RemoteRef(steps, "better_prior")(arms, *others)
-    valid = {"right": encode([(arm.precision, arm.mu_hat) for arm in forgotten]), "how": "priors"}
-    reply = worker.ask(steps, arena.SECONDS)
-    if failure := judge(steps, [*[None] * len(arms), valid], reply):
+    arms = [(arm.precision, arm.mu_hat, arm.a, arm.b, arm.n) for arm in forgotten]
+    reply = worker.ask({"case": "play_prior", "told": encode([[arms, *others]])}, arena.SECONDS)
+    valid = {"right": encode([arm[:2] for arm in arms]), "how": "priors"}
+    if failure := judge([["better_prior", valid]], reply):
         raise Broken(failure)
     return [(np.array(Phi0), np.array(mu0)) for Phi0, mu0 in reply["results"][-1]]
 

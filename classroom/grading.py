@@ -11,9 +11,8 @@ from . import source
 from .catalogue import ALL, reference
 from .programs import printable
 from .sandbox import Code, Unloadable, Worker
-from .scripts import build_tests
 from .submissions import Submission
-from .testing import run
+from .testing import record, run
 from .worker import load
 
 
@@ -25,7 +24,7 @@ class Grader:
         self.parts, self.text = list(ALL[name]["parts"]), reference(name)
         self.seconds, self.sandbox = ALL[name]["seconds"], sandbox
         self.nlts = load(self.text, "nlts_reference")
-        self.tests = {part: build_tests(part.function, self.nlts, seed) for part in self.parts}
+        self.tests = {part: record(part, self.nlts, seed) for part in self.parts}
 
     @property
     def points(self):

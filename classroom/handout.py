@@ -7,12 +7,11 @@ import numpy as np
 from . import source
 from .catalogue import ALL, ASSIGNMENTS, BUGS, HOME, ROOT, handed_out, read_text, reference
 from .contest import TIMES, baselines_of, draw_problems
-from .scripts import build_tests
-from .testing import judge
-from .worker import Interpreter, load
+from .testing import judge, play, record
+from .worker import load
 
 CHECK_SEED = 20190124                            # the grader draws another
-SHARED = ("worker.py", "sandbox.py", "comparisons.py", "testing.py", "source.py")
+SHARED = ("worker.py", "sandbox.py", "comparisons.py", "testing.py", "cases.py")
 
 
 def write(out, name):
@@ -51,7 +50,7 @@ def checked(name, main, tests, given):
 def recorded(name):
     """{marker: (function, its tests)} of an assignment, for check.py."""
     nlts = load(reference(name), "nlts_reference")
-    return {part.marker: (part.function, build_tests(part.function, nlts, CHECK_SEED))
+    return {part.marker: (part.function, record(part, nlts, CHECK_SEED))
             for part in ASSIGNMENTS[name]["parts"]}
 
 
@@ -75,8 +74,8 @@ def hunt(name):
     text = handed_out(name)
     tests, wrong, seen = recorded(HOME[BUGS[name]["function"]]), load(text, "nlts_wrong"), ""
     for _, group in tests.values():
-        for title, steps, answers in group:
-            failure = judge(steps, answers, Interpreter(wrong).run(steps))
+        for title, request, steps in group:
+            failure = judge(steps, play(wrong, request))
             seen += f"- {title}: {failure}\n" if failure else ""
     page = read_text("student", "hunt.md").format(symptom=BUGS[name]["symptom"], seen=seen)
     return checked(name, "nlts.py", tests, "") | {"README.md": page, "nlts.py": text}

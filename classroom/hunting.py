@@ -6,7 +6,6 @@ from .catalogue import Part, handed_out, other_bugs
 from .grading import Grader
 from .programs import text_of
 from .sandbox import Broken, Code, Unloadable, Worker
-from .scripts import RemoteRef
 from .testing import run
 
 PYTEST = ["test_bug.py", "--rootdir", ".", "-p", "no:cacheprovider", "--noconftest",
@@ -61,12 +60,10 @@ class HuntGrader(Grader):
         """Whether the student's test fails on a program."""
         files = submission.files | {path: text.encode()}
         del files[submission.main]                   # it is not what is tested
-        steps = []
-        RemoteRef(steps, "pytest").main(PYTEST)
         code = Code("", f"import pytest\n{program}", files, str(PurePosixPath(path).parent),
                     self.seconds, self.sandbox)
         with Worker(code) as worker:
-            codes = worker.ask(steps).get("results")
+            codes = worker.ask({"case": "run_pytest", "told": [PYTEST]}).get("results")
         if codes not in ([0], [1]):
             raise Broken("pytest cannot run it")
         return codes == [1]

@@ -69,7 +69,9 @@ def bubblewrap(folder):
             command += ["--ro-bind", str(path), str(path)]
     command += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"]
     command += ["--ro-bind", str(folder), "/submission", "--chdir", "/submission"]
-    return command + ["--ro-bind", str(HERE / "worker.py"), "/worker.py", "--remount-ro", "/"]
+    for name in ("worker.py", "cases.py"):
+        command += ["--ro-bind", str(HERE / name), f"/{name}"]
+    return [*command, "--remount-ro", "/"]
 
 
 @cache
@@ -79,9 +81,10 @@ def bubblewrap_works():
         return False
     try:
         with Worker(Code("", "", sandbox="bwrap")) as worker:
-            return worker.ask([]) == {"results": []}
+            worker.start()
     except (Broken, Unloadable):
         return False
+    return True
 
 
 def write_files(folder, files):
@@ -135,13 +138,13 @@ class Worker:
         notes = reply.get("notes")
         self.notes = [str(note)[:300] for note in notes[:10]] if isinstance(notes, list) else []
 
-    def ask(self, steps, seconds=None):
-        """The reply to a script; Broken if there is none in time or the process has gone."""
+    def ask(self, request, seconds=None):
+        """The reply to a request; Broken if there is none in time or the process has gone."""
         if not self.process:
             self.start()
         seconds = seconds or self.code.seconds
         try:
-            return self.exchange({"steps": steps, "seconds": seconds}, seconds)
+            return self.exchange(request | {"seconds": seconds}, seconds)
         except Broken:
             self.close()
             raise

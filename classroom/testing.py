@@ -1,55 +1,70 @@
-"""Running the tests of a function on a student's file, and judging the replies.
+"""Tests of a function: recorded with the reference, run on a student's file, and judged.
 
-The grader and check.py share this. A test is its title, the steps of a script, and for each step
-None or what is compared: {"right": the reference's result, "how": a comparison, and its options}.
+The grader and check.py share this. A test is its title, the request for a worker, and the steps of
+the reference: a call in words and None, or what is compared: {"right": the reference's result,
+"how": a comparison, and its options}.
 """
-from .comparisons import compare, shown
+import numpy as np
+
+from . import cases
+from .comparisons import compare
 from .sandbox import Broken
-from .worker import decode
+from .worker import Script
 
 PATIENCE = 2               # tests of a function that may break off; the others are not run then
 
 
-def call_text(step):
-    """A step in words: what was called or looked at."""
-    if "args" not in step:
-        return step["path"]
-    args, kwargs = decode([step["args"], [*step["kwargs"].values()]], lambda name: {"object": name})
-    given = [shown(item) for item in args]
-    given += [f"{name}={shown(item)}" for name, item in zip(step["kwargs"], kwargs, strict=True)]
-    return f"{step['path']}({', '.join(given)})"[:500]
+def record(part, reference, seed):
+    """[(title, request, steps)] of a function; the same seed, the same tests."""
+    case, names, tests = getattr(cases, part.marker), Script(reference), []
+    case(names)
+    for title in names.titles:
+        own = np.random.SeedSequence([seed, *f"{part.marker} {title}".encode()])
+        request = {"case": part.marker, "title": title, "seed": own.generate_state(2).tolist()}
+        script = Script(reference, title, request["seed"])
+        reply = script.play(case)
+        if "failed" in reply:
+            raise ValueError(f"{part.function}, {title}: the reference fails: {reply['failed']}")
+        for (_, check), right in zip(script.steps, script.results, strict=True):
+            if check and check["how"] == "draws":    # means and standard deviations, for reports
+                right = [np.mean(right, 0).tolist(), np.std(right, 0).tolist()]
+            if check:
+                check["right"] = right
+        tests.append((title, request | {"told": script.told}, script.steps))
+    return tests
 
 
-def judge(steps, answers, reply):
-    """None if a worker's reply to a script is right, or else the failure in words."""
-    results = reply.get("results")
+def play(module, request):
+    """What a worker replies to a request, in this process."""
+    case, *rest = map(request.get, ("case", "title", "seed", "told"))
+    return Script(module, *rest).play(getattr(cases, case))
+
+
+def judge(steps, reply):
+    """None if a worker's reply is right, or else the failure in words."""
+    results, call = reply.get("results"), ""
     if not isinstance(results, list):
         return "invalid reply"
-    last = ""
-    for step, answer, result in zip(steps, answers, results, strict=False):
-        last = call_text(step) if "args" in step else last
-        if answer and "before" in answer:
-            answer = answer | {"before": results[answer["before"]]}
-        failure = compare(result, **answer) if answer else None
-        if failure:
-            where = last if "args" in step else f"{step['path']} after {last}"
-            return f"{where}: {failure}"
+    for (text, check), result in zip(steps, results, strict=False):
+        if check is None:
+            call = text
+        elif failure := compare(result, **check):
+            return f"{text} after {call}: {failure}" if text else f"{call}: {failure}"
     if "failed" in reply:
-        called = call_text(steps[min(len(results), len(steps) - 1)])
-        return f"{called}: {str(reply['failed'])[:500]}"
+        return f"{call}: {str(reply['failed'])[:500]}"
     return None if len(results) == len(steps) else "some results are missing"
 
 
 def run(worker, tests, patience=PATIENCE):
     """[(title, None or the failure)]; after too many that broke off, the others are not run."""
     outcomes, broken = [], 0
-    for title, steps, answers in tests:
+    for title, request, steps in tests:
         if broken >= patience:
             outcomes.append((title, "not run: tests before it broke off"))
             continue
         try:
-            reply = worker.ask(steps)
-            failure = judge(steps, answers, reply)
+            reply = worker.ask(request)
+            failure = judge(steps, reply)
             broken += "TimeoutError" in str(reply.get("failed"))
         except Broken as error:
             failure = str(error)

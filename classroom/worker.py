@@ -1,7 +1,7 @@
-"""The student's process: it makes a module of the student's file, runs calls, and replies.
+"""The student's process: it makes a module of the student's file, plays cases on it, and replies.
 
 Started by sandbox.py. A request is one line of JSON on stdin, a reply one on stdout; prints go to
-stderr. The grader runs the reference by the same `Interpreter`, in its own process.
+stderr. The grader plays the same cases on the reference, in its own process.
 """
 import __future__
 
@@ -153,14 +153,28 @@ def encode_array(value):
     return {"object": f"array of {value.dtype} and shape {value.shape}"}
 
 
-def decode(value, find):
-    """An argument of a step; find: what has a name."""
-    if isinstance(value, list):
-        return [decode(item, find) for item in value]
+def shown(value, most=300):
+    """A value in a few words, as a reply holds it or as an array."""
+    if isinstance(value, np.ndarray) and not value.ndim:
+        value = value.item()
     if isinstance(value, dict):
-        return find(value["name"]) if "name" in value else \
-            np.array(value["array"]).reshape(value["shape"])
-    return value
+        text = str(value.get("object"))
+    elif isinstance(value, (list, np.ndarray)) and (array := numbers_in(value)) is not None:
+        text = np.array2string(array, precision=5, threshold=12, edgeitems=3, separator=", ")
+        text = f"{' '.join(text.split())} of shape {array.shape}"
+    elif isinstance(value, list):
+        text = f"[{', '.join(shown(item, most // 3) for item in value[:12])}]"
+    else:
+        text = f"{value:.6g}" if isinstance(value, float) else repr(value)
+    return text if len(text) < most else f"{text[:most]} ..."
+
+
+def numbers_in(value):
+    """An array of numbers, or None."""
+    with contextlib.suppress(ValueError):                        # rows differ in length
+        array = np.array(value)
+        return array if array.dtype.kind in "biuf" else None
+    return None
 
 
 # Scripts ------------------------------------------------------------------------------------------
@@ -180,85 +194,69 @@ def describe(error):
     return f"{type(error).__name__}: {message[:300]}{place}"
 
 
-def steady_train(network, buffer, config, rng):
-    """Training without chance, for tests: P steps down the gradient of Eq. 3 on all tuples."""
-    import torch
-    if not isinstance(rng, np.random.Generator):
-        raise TypeError(f"self.train: rng: expected a generator, got {type(rng).__name__}")
-    contexts, arms, rewards = (torch.as_tensor(np.asarray(x)) for x in buffer.arrays())
-    weights = list(network.parameters())
-    for _ in range(config.P):
-        played = network(contexts)[torch.arange(len(arms)), arms]
-        slopes = torch.autograd.grad(((played - rewards) ** 2).mean(), weights)
-        with torch.no_grad():
-            for weight, slope in zip(weights, slopes, strict=True):
-                weight -= config.lr * slope
+class Script:
+    """What a case works with. It is played on the reference first, then on a student's module.
 
+    nlts     the module
+    random   a generator, the same for both
+    steps    [a call in words, None] or [what is looked at, how to compare it], as they come
+    results  a result for each step, as the pipe takes it
+    told     what the reference computes and a student's process is told
+    """
 
-def other_match(E_new, s2, **_):
-    """A covariance for tests that pass `match`: no solution of Eq. 6."""
-    return (1 + s2.sum()) * np.eye(E_new.shape[1]) + E_new.T @ E_new
+    def __init__(self, nlts, title=None, seed=0, told=None):
+        self.nlts, self.title, self.random = nlts, title, np.random.default_rng(seed)
+        self.titles, self.steps, self.results = [], [], []
+        self.is_reference, self.told = told is None, list(told or [])
 
+    def normal(self, *shape):
+        return self.random.normal(size=shape or None)
 
-def error_of(function, *args):
-    """The name of the error that a call raises."""
-    try:
-        function(*args)
-    except BaseException as error:                               # whatever it is, it is told
-        return type(error).__name__
-    return "no error"
+    def test(self, title):
+        """Whether this test is to be played now."""
+        self.titles.append(title)
+        return title == self.title
 
-
-def many(times, functions, *args):
-    """Draws of functions in turn, a row per turn."""
-    return np.array([np.concatenate([np.ravel(function(*args)) for function in functions])
-                     for _ in range(times)])
-
-
-HELPERS = {"np": np, "steady_train": steady_train, "other_match": other_match,
-           "error_of": error_of, "many": many}
-
-
-class Interpreter:
-    """Runs scripts of calls on a module, and keeps the objects that they make."""
-
-    def __init__(self, module):
-        self.module, self.objects = module, dict(HELPERS)
-
-    def find(self, path):
-        """An object, or a name of the module, followed along its attributes."""
-        first, *rest = path.split(".")
-        found = self.objects[first] if first in self.objects else getattr(self.module, first)
-        for name in rest:
-            found = found[int(name)] if name.isdigit() else getattr(found, name)
-        return found
-
-    def run_step(self, step):
-        """Set something, look at something, or call it: the encoded result."""
-        if "value" in step:
-            owner, _, name = step["path"].rpartition(".")
-            return setattr(self.find(owner), name, decode(step["value"], self.find))
-        found = self.find(step["path"])
-        if "args" not in step:
-            return encode(found)
-        args = decode(step["args"], self.find)
-        kwargs = {name: decode(item, self.find) for name, item in step["kwargs"].items()}
-        made = self.objects[step["as"]] = found(*args, **kwargs)
-        result = encode(made)
-        if encode(args) != encode(decode(step["args"], self.find)):
+    def call(self, function, *args, **kwargs):
+        """The result of a call, which has to leave its arguments as they are."""
+        before = encode([args, list(kwargs.values())])
+        given = [shown(item) for item in before[0]]
+        given += [f"{name}={shown(item)}" for name, item in zip(kwargs, before[1], strict=True)]
+        name = getattr(function, "__qualname__", "")
+        self.add(f"{name}({', '.join(given)})"[:500])
+        result = function(*args, **kwargs)
+        if encode([args, list(kwargs.values())]) != before:
             raise ValueError("it changes its arguments in place: make a copy first")
         return result
 
-    def run(self, steps, seconds=None):
-        """The results of a script, in so many seconds of CPU time; an error ends it."""
-        results = []
+    def add(self, text, check=None, result=None):
+        self.steps.append([text, check])
+        self.results.append(result)
+
+    def same(self, value, name="", how="close", **options):
+        """Compare the result of the last call, or something that has this name, after it."""
+        self.add(name, {"how": how} | options, encode(value))
+
+    def same_state(self, thing, *names, **options):
+        """Compare attributes."""
+        for name in names:
+            self.same(getattr(thing, name), name, **options)
+
+    def tell(self, value=None):
+        """This value as the reference has it."""
+        if not self.is_reference:
+            return self.told.pop(0)
+        self.told.append(encode(value))
+        return self.told[-1]
+
+    def play(self, case, seconds=None):
+        """The reply: results of a case, in so many seconds of CPU time; an error ends it."""
         try:
             with cpu_limit(seconds) if seconds else contextlib.nullcontext():
-                for step in steps:
-                    results.append(self.run_step(step))
+                case(self)
         except BaseException as error:                           # a student's exit() is one, too
-            return {"results": results, "failed": describe(error)}
-        return {"results": results}
+            return {"results": self.results, "failed": describe(error)}
+        return {"results": self.results}
 
 
 # The process --------------------------------------------------------------------------------------
@@ -292,15 +290,17 @@ def load_answer(request):
 
 
 def main(user, tasks):
-    """Load a file, then answer requests to run scripts on it until there are no more."""
+    """Load a file, then answer requests to play cases on it until there are no more."""
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)                                                # prints are no replies
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    cases = load(Path(__file__).with_name("cases.py").read_text("utf-8"), "nlts_cases")
     give_up_rights(user, tasks)
     module = None
     for request in map(json.loads, requests):
-        if "steps" in request:
-            reply = Interpreter(module).run(**request)
+        if "case" in request:
+            case, seconds = getattr(cases, request.pop("case")), request.pop("seconds")
+            reply = Script(module, **request).play(case, seconds)
         else:
             module, reply = load_answer(request)
         replies.write(json.dumps(reply).encode() + b"\n")

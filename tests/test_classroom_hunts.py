@@ -10,7 +10,7 @@ from classroom.__main__ import main
 from classroom.catalogue import BUGS, HOME, ORDER, handed_out, other_bugs, reference
 from classroom.handout import recorded
 from classroom.hunting import HuntGrader
-from classroom.scripts import build_tests
+from classroom.testing import record
 from classroom.worker import is_blank, load
 
 
@@ -20,7 +20,7 @@ def test_each_bug_shows_in_the_tests_of_its_assignment(name):
     for text in (handed_out(name), *other_bugs(name)):
         assert text != reference(name) and first_failure(text, tests)
     right = load(reference(name), "nlts_right")
-    assert first_failure(handed_out(name), build_tests(BUGS[name]["function"], right, 8))
+    assert first_failure(handed_out(name), record(BUGS[name]["parts"][0], right, 8))
 
 
 @pytest.mark.parametrize("name", BUGS)

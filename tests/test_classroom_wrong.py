@@ -9,10 +9,10 @@ import pytest
 from classroom_students import first_failure
 
 from classroom import catalogue
-from classroom.catalogue import HOME
+from classroom.catalogue import HOME, Part
 from classroom.comparisons import odd_draws
-from classroom.scripts import build_tests
 from classroom.source import blank, definitions
+from classroom.testing import record
 from classroom.worker import load
 
 HERE = Path(__file__).parent
@@ -44,7 +44,8 @@ def text_of_sampler(draw):
 
 @cache
 def recorded(function, seed):
-    return build_tests(function, load(catalogue.reference(HOME[function]), "nlts_reference"), seed)
+    nlts = load(catalogue.reference(HOME[function]), "nlts_reference")
+    return record(Part(function, 1.0), nlts, seed)
 
 
 def failure(function, text, seed):
