@@ -7,7 +7,6 @@
 CLASS is a folder with one folder, zip or file per student; several paths are a student each.
 """
 import argparse
-import os
 import secrets
 import sys
 from pathlib import Path
@@ -17,7 +16,7 @@ from .catalogue import ALL, ASSIGNMENTS, BUGS
 from .contest import ContestGrader
 from .grading import Grader
 from .hunting import HuntGrader
-from .sandbox import Unloadable, bubblewrap_works
+from .sandbox import Broken, bubblewrap_works
 
 WARNING = ("warning: no bubblewrap, so students' code runs as a plain process of yours. It can "
            "read and change your files, use your network, start processes that outlive the "
@@ -27,9 +26,7 @@ WARNING = ("warning: no bubblewrap, so students' code runs as a plain process of
 
 def grade(options):
     """Grade and write everything to a folder; 0 if all have full marks."""
-    sandbox = options.sandbox or ("bwrap" if bubblewrap_works() else "none")
-    if sandbox == "bwrap" and not bubblewrap_works():
-        raise ValueError("--sandbox: bubblewrap is not installed, or may not make namespaces here")
+    sandbox = "bwrap" if bubblewrap_works() else "none"
     if sandbox == "none":
         print(WARNING, file=sys.stderr)
     seed = secrets.randbits(63) if options.seed is None else options.seed
@@ -40,7 +37,7 @@ def grade(options):
     kinds = dict.fromkeys(BUGS, HuntGrader) | {"prior": ContestGrader}
     grader = kinds.get(options.name, Grader)(options.name, seed, sandbox)
     grader.try_out()
-    results = grader.grade_all(handed_in, options.jobs)
+    results = grader.grade_all(handed_in)
     reports.write_all(Path(options.out), grader, results, seed)
     full = sum(one.points == grader.points for one in results)
     flagged = sum(bool(one.flags) for one in results)
@@ -70,9 +67,7 @@ def parser_of():
     grade.add_argument("submissions", nargs="*", help="the class, or a path per student")
     grade.add_argument("--out", required=True, help="the folder for grades.csv and reports")
     grade.add_argument("--manifest", metavar="FILE", help="manifest.csv of a run before, corrected")
-    grade.add_argument("--sandbox", choices=("bwrap", "none"), help="by default the better one")
     grade.add_argument("--seed", type=int, help="of the tests; drawn, and in seed.txt")
-    grade.add_argument("--jobs", type=int, default=os.cpu_count(), help="submissions at a time")
     return parser
 
 
@@ -89,7 +84,7 @@ def main(arguments=None):
             return grade(options)
         else:
             handout.write(Path(options.out), options.name)
-    except (OSError, ValueError, Unloadable) as error:
+    except (OSError, ValueError, Broken) as error:
         parser.error(str(error))
     return 0
 

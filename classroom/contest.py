@@ -6,7 +6,7 @@ import numpy as np
 from . import arena, source
 from .catalogue import ROOT
 from .grading import Grader
-from .sandbox import Broken, Worker
+from .sandbox import Broken
 from .testing import judge
 from .worker import encode
 
@@ -77,7 +77,7 @@ class ContestGrader(Grader):
     def play(self, submission):
         """({set: reward}, ""), or ({}, why there is none)."""
         try:
-            with Worker(self.code(submission)) as worker:
+            with self.worker(submission) as worker:
                 sums = arena.earned(self.nlts, self.problems, prior=partial(remote_prior, worker))
         except (Broken, ValueError) as error:
             return {}, f"the run broke off: {error}"

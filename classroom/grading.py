@@ -4,14 +4,14 @@ A function that passes only in the second pass is paid at once if it needs nothi
 functions that the student has wrong: those have lost their points. Functions that pass only with
 each other's help wait for the teacher.
 """
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import PurePosixPath
 
 from . import source
 from .catalogue import ALL, reference
-from .programs import printable
-from .sandbox import Code, Unloadable, Worker
-from .submissions import Submission
+from .sandbox import Broken, Worker
+from .submissions import Submission, printable
 from .testing import record, run
 from .worker import load
 
@@ -30,11 +30,11 @@ class Grader:
     def points(self):
         return round(sum(part.points for part in self.parts), 2)
 
-    def code(self, submission, ours=()):
-        """What a worker gets for a submission, with our versions of these parts."""
+    def worker(self, submission, ours=()):
+        """A worker for a submission, with our versions of these parts."""
         due = [part.function for part in self.parts if part not in ours]
-        return Code(submission.source, source.blank(self.text, due), submission.files,
-                    str(PurePosixPath(submission.main).parent), self.seconds, self.sandbox)
+        return Worker(submission.source, source.blank(self.text, due), submission.files,
+                      str(PurePosixPath(submission.main).parent), self.seconds, self.sandbox)
 
     def try_out(self):
         """ValueError unless the reference itself gets full marks here: the sandbox works."""
@@ -45,7 +45,7 @@ class Grader:
 
     def first(self, submission):
         """The first pass: the student's functions together."""
-        with Worker(self.code(submission)) as worker:
+        with self.worker(submission) as worker:
             for part in self.parts:
                 submission.outcomes[part] = run(worker, self.tests[part])
             submission.notes += worker.notes
@@ -72,9 +72,9 @@ class Grader:
         """Which of these tests of a part pass with our versions of these others."""
         tests = [test for test in self.tests[part] if test[0] in titles]
         try:
-            with Worker(self.code(submission, ours)) as worker:
+            with self.worker(submission, ours) as worker:
                 return {title for title, failure in run(worker, tests, patience=1) if not failure}
-        except Unloadable:                           # with ours it does not load: nothing is gained
+        except Broken:                               # with ours it does not load: nothing is gained
             return set()
 
     def score(self, submission):
@@ -108,13 +108,13 @@ class Grader:
             try:
                 self.first(submission)
                 self.second(submission)
-            except Unloadable as error:
+            except Broken as error:
                 submission.problem = str(error)
         return self.score(submission)
 
-    def grade_all(self, submissions, jobs):
+    def grade_all(self, submissions):
         """The submissions in their order, graded. An error of the grader costs one row only."""
-        with ThreadPoolExecutor(jobs) as pool:
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
             futures = [pool.submit(self.grade, submission) for submission in submissions]
             for i, (submission, future) in enumerate(zip(submissions, futures, strict=True), 1):
                 if error := future.exception():

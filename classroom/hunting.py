@@ -4,8 +4,8 @@ from pathlib import PurePosixPath
 
 from .catalogue import Part, handed_out, other_bugs
 from .grading import Grader
-from .programs import text_of
-from .sandbox import Broken, Code, Unloadable, Worker
+from .sandbox import Broken, Worker
+from .submissions import text_of
 from .testing import run
 
 PYTEST = ["test_bug.py", "--rootdir", ".", "-p", "no:cacheprovider", "--noconftest",
@@ -24,17 +24,17 @@ class HuntGrader(Grader):
 
     def first(self, submission):
         try:
-            with Worker(self.code(submission)) as worker:
+            with self.worker(submission) as worker:
                 outcomes = run(worker, self.tests[self.function])
             wrong = next((failure for _, failure in outcomes if failure), None)
-        except Unloadable as error:                  # test_bug.py runs on our programs
+        except Broken as error:                      # test_bug.py runs on our programs
             wrong = str(error)
         submission.outcomes[self.function] = [("the function is mended", wrong)]
 
     def second(self, submission):
         try:
             failure = self.grade_test(submission)
-        except (Broken, Unloadable, ValueError) as error:
+        except (Broken, ValueError) as error:
             failure = str(error)
         submission.outcomes[self.test] = [("test_bug.py tells the bug", failure)]
 
@@ -60,9 +60,8 @@ class HuntGrader(Grader):
         """Whether the student's test fails on a program."""
         files = submission.files | {path: text.encode()}
         del files[submission.main]                   # it is not what is tested
-        code = Code("", f"import pytest\n{program}", files, str(PurePosixPath(path).parent),
-                    self.seconds, self.sandbox)
-        with Worker(code) as worker:
+        with Worker("", f"import pytest\n{program}", files, str(PurePosixPath(path).parent),
+                    self.seconds, self.sandbox) as worker:
             codes = worker.ask({"case": "run_pytest", "told": [PYTEST]}).get("results")
         if codes not in ([0], [1]):
             raise Broken("pytest cannot run it")

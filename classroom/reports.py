@@ -6,7 +6,7 @@ import csv
 import re
 from urllib.parse import quote
 
-from .programs import printable
+from .submissions import printable
 
 WAITS = "right, but only with our versions of functions that are not right either"
 

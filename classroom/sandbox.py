@@ -29,23 +29,6 @@ class Broken(Exception):
     """The worker cannot go on; the message says why, in words for the student."""
 
 
-class Unloadable(Exception):
-    """The student's file cannot be imported; the message says why."""
-
-
-@dataclass(frozen=True)
-class Code:
-    """What a worker loads: the student's source, with ours of what is given and not blank; and how
-    it runs."""
-    student: str
-    given: str
-    files: dict = field(default_factory=dict)    # {path: bytes}, the student's
-    home: str = "."                              # the folder of the student's file in them
-    seconds: float = 10.0                        # of CPU time per test; ten times on the clock
-    sandbox: str = "none"                        # or bwrap
-    output: int | None = subprocess.DEVNULL      # for prints
-
-
 def packages():
     """The folders of installed packages."""
     return [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
@@ -80,11 +63,10 @@ def bubblewrap_works():
     if shutil.which("bwrap") is None:
         return False
     try:
-        with Worker(Code("", "", sandbox="bwrap")) as worker:
-            worker.start()
-    except (Broken, Unloadable):
+        with Worker("", "", {}, sandbox="bwrap"):
+            return True
+    except Broken:
         return False
-    return True
 
 
 def write_files(folder, files):
@@ -95,21 +77,28 @@ def write_files(folder, files):
             (folder / name).write_bytes(data)
 
 
+@dataclass
 class Worker:
     """A process for a student's code, in a copy of the student's files, and a new one after a
     request that broke it: each costs itself."""
-
-    def __init__(self, code):
-        self.code, self.process, self.notes = code, None, []
+    student: str                                 # the program
+    given: str                                   # ours, with blanks: what is written in it counts
+    files: dict                                  # {path: bytes}, the student's
+    home: str = "."                              # the folder of the program in them
+    seconds: float = 10.0                        # of CPU time per test; ten times on the clock
+    sandbox: str = "none"                        # or bwrap
+    output: int | None = subprocess.DEVNULL      # for prints
+    process: object = None
+    notes: list = field(default_factory=list)    # on lines that were not run
 
     def start(self):
-        """Start a process, and load the code. Unloadable if that fails."""
+        """Start a process and load the program; Broken if that fails."""
         self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         copy, script, command = Path(self.folder.name, "submission"), HERE / "worker.py", []
         copy.mkdir()
-        write_files(copy, self.code.files)
+        write_files(copy, self.files)
         user, tasks, home = 0, 0, self.folder.name
-        if self.code.sandbox == "bwrap":
+        if self.sandbox == "bwrap":
             script, command, tasks, home = "/worker.py", bubblewrap(copy), TASKS, "/tmp"
             user = 60_000 + next(USERS) % 5000 if os.geteuid() == 0 else 0
             for path in [copy, *copy.rglob("*")]:
@@ -122,19 +111,12 @@ class Worker:
         self.process = subprocess.Popen(
             [*command, python, "-P", "-u", str(script), str(user), str(tasks)], cwd=copy,
             env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=self.code.output, start_new_session=True)
-        self.load()
-
-    def load(self):
-        code = self.code
-        try:
-            reply = self.exchange({"student": code.student, "given": code.given, "home": code.home,
-                                   "seconds": code.seconds}, LOAD)
-        except Broken as error:
-            reply = {"failed": error}
+            stderr=self.output, start_new_session=True)
+        reply = self.exchange({"student": self.student, "given": self.given, "home": self.home,
+                               "seconds": self.seconds}, LOAD)
         if "failed" in reply:
             self.close()
-            raise Unloadable(f"your file cannot be imported: {str(reply['failed'])[:500]}")
+            raise Broken(f"your file cannot be imported: {str(reply['failed'])[:500]}")
         notes = reply.get("notes")
         self.notes = [str(note)[:300] for note in notes[:10]] if isinstance(notes, list) else []
 
@@ -142,12 +124,8 @@ class Worker:
         """The reply to a request; Broken if there is none in time or the process has gone."""
         if not self.process:
             self.start()
-        seconds = seconds or self.code.seconds
-        try:
-            return self.exchange(request | {"seconds": seconds}, seconds)
-        except Broken:
-            self.close()
-            raise
+        seconds = seconds or self.seconds
+        return self.exchange(request | {"seconds": seconds}, seconds)
 
     def exchange(self, request, seconds):
         """Send a request, and take the line that answers it. Both may block: in a thread."""
@@ -161,17 +139,17 @@ class Worker:
         thread = threading.Thread(target=speak, daemon=True)
         thread.start()
         thread.join(10 * seconds + 5)            # in time for its own clock to tell the line
+        reply, problem = None, "invalid reply"
         if not lines:
-            raise Broken(f"it did not end in {10 * seconds:g} seconds on the clock")
-        if not lines[0]:
-            raise Broken("the process exited during this test, by itself or at a limit of time or "
-                         "memory")
-        try:
-            reply = json.loads(lines[0])
-        except (ValueError, RecursionError):
-            reply = None
+            problem = f"it did not end in {10 * seconds:g} seconds on the clock"
+        elif not lines[0]:
+            problem = "the process exited by itself, or at a limit of time or memory"
+        else:
+            with contextlib.suppress(ValueError, RecursionError):
+                reply = json.loads(lines[0])
         if not isinstance(reply, dict):
-            raise Broken("invalid reply")
+            self.close()
+            raise Broken(problem)
         return reply
 
     def close(self):
@@ -185,6 +163,7 @@ class Worker:
             self.process = None
 
     def __enter__(self):
+        self.start()
         return self
 
     def __exit__(self, *_):

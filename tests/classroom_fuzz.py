@@ -128,13 +128,13 @@ def make_class(folder, number, seed):
             place.with_suffix(".py").write_bytes(rng.choice(TEXTS))
 
 
-def seconds_to_start(code):
-    from classroom.sandbox import Unloadable, Worker
+def seconds_to_start(worker):
+    from classroom.sandbox import Broken
     began = time.perf_counter()
     try:
-        with Worker(code) as worker:
-            worker.start()
-    except Unloadable as error:
+        with worker:
+            pass
+    except Broken as error:
         assert "exited" in str(error)
     return time.perf_counter() - began
 
@@ -151,9 +151,9 @@ def main(folder):
     grader = Grader("buffer", 5, "bwrap" if bubblewrap_works() else "none")
     grader.seconds = 1.0
     found = read_all([folder], [part.function for part in grader.parts])
-    starts = [min(seconds_to_start(grader.code(one)) for _ in range(3)) for one in found
+    starts = [min(seconds_to_start(grader.worker(one)) for _ in range(3)) for one in found
               if not one.problem and b"while" not in one.files[one.main]]
-    reports.write_all(Path(folder).with_name("out"), grader, grader.grade_all(found, 2), 5)
+    reports.write_all(Path(folder).with_name("out"), grader, grader.grade_all(found), 5)
     (honest,) = [one for one in found if one.id == "honest"]
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2 ** 20
     print(json.dumps({"rows": len(found), "honest": honest.points, "memory": memory,

@@ -32,7 +32,7 @@ def graded(bodies, sandbox, **places):
         work = "def match_mean(E_old, E_new, mu_old):\n" + textwrap.indent(body, "    ") + \
                "    return np.zeros(len(mu_old))\n"
         handed_in.append(submission(name, text_of("invertible", work)))
-    results = grader.grade_all(handed_in, 2)
+    results = grader.grade_all(handed_in)
     assert results[0].points == 20, failures(results[0])
     return results[1:], grader
 

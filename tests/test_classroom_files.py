@@ -17,7 +17,7 @@ from classroom.__main__ import main
 from classroom.catalogue import Part
 from classroom.contest import ContestGrader, baselines_of
 from classroom.handout import assignment
-from classroom.programs import text_of as program_text
+from classroom.submissions import text_of as program_text
 
 FUNCTIONS = ["match_mean", "invertible_prior"]
 RIGHT = text_of("invertible")
@@ -75,7 +75,7 @@ def test_a_manifest_is_printed_and_can_be_corrected(tmp_path, capsys):
     write(tmp_path / "class", {"ann/nlts.py": BLANK, "ann/old/nlts.py": RIGHT, "bob/nlts.py": RIGHT,
                                "m;o=r %41/work.py": RIGHT})
     out = tmp_path / "out"
-    arguments = ["--out", str(out), "--seed", "4", "--sandbox", SANDBOX]
+    arguments = ["--out", str(out), "--seed", "4"]
     main(["grade", "invertible", str(tmp_path / "class"), *arguments])
     assert "ann: old/nlts.py (defines 2 of 2)" in capsys.readouterr().out
     rows = table(out / "manifest.csv")
@@ -250,7 +250,7 @@ def test_a_prior_is_played_and_ranked():
     blank = assignment("prior")["better_prior.py"]
     results = grader.grade_all([submission("right", text_of("prior")),
                                 submission("invalid", text_of("prior", invalid)),
-                                submission("copied", carried), submission("untouched", blank)], 2)
+                                submission("copied", carried), submission("untouched", blank)])
     assert "syntax tree" in results[2].flags[0] and not results[0].flags
     assert results[3].points == 0 and "not written yet" in failures(results[3])
     assert results[0].rank["tiny"] > 0 and results[0].points >= 30, failures(results[0])

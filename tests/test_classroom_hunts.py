@@ -79,7 +79,7 @@ def test_who_mends_and_tests_gets_the_points():
              "replays": (bug, REPLAYS, 0, 0, "three other bugs")}
     handed_in = [submission(key, text, {"test_bug.py": test.encode()} if test else None)
                  for key, (text, test, *_) in cases.items()]
-    for result in grader.grade_all(handed_in, 2):
+    for result in grader.grade_all(handed_in):
         *_, mended, tested, words = cases[result.id]
         assert list(result.scores.values()) == [mended, tested], (result.id, result.outcomes)
         assert words in (result.outcomes[grader.test][0][1] or ""), result.outcomes

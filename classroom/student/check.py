@@ -8,7 +8,7 @@ import json
 import sys
 from pathlib import Path
 
-from checks.sandbox import Code, Unloadable, Worker
+from checks.sandbox import Broken, Worker
 from checks.testing import run
 
 HERE = Path(__file__).resolve().parent
@@ -21,8 +21,7 @@ def outcomes(tests):
              if path.relative_to(HERE).parts[0] not in ("checks", ".venv", "venv")}
     student = (HERE / SAVED["main"]).read_text(encoding="utf-8-sig")
     given = (HERE / "checks" / "given.txt").read_text(encoding="utf-8")
-    code = Code(student, given, files, seconds=SAVED["seconds"], output=None)
-    with Worker(code) as worker:
+    with Worker(student, given, files, seconds=SAVED["seconds"], output=None) as worker:
         found = run(worker, tests)
         for note in worker.notes:
             print(f"  note: {note}")
@@ -64,5 +63,5 @@ def main(markers):
 if __name__ == "__main__":
     try:
         sys.exit(compete() if sys.argv[1:] == ["--arena"] else main(sys.argv[1:]))
-    except Unloadable as error:
+    except Broken as error:
         sys.exit(str(error))
