@@ -48,37 +48,25 @@ def recorded(function, seed):
     return record(Part(function, 1.0), nlts, seed)
 
 
-def failure(function, text, seed):
-    return first_failure(text, recorded(function, seed))
+def failures(function, text, seeds):
+    return [first_failure(text, recorded(function, seed)) for seed in seeds]
+
+
+def once_and_always(versions, fast, many=30):
+    """Each version with one seed, if that is fast, and each with many as a slow test."""
+    return [pytest.param(*version, 1) for version in versions if fast(*version)] + [
+        pytest.param(*version, many, marks=pytest.mark.slow) for version in versions]
 
 
 MISTAKES = [(function, *change) for function in WRONG for change in WRONG[function]]
+ONCE_PAID = [WRONG["inverse_gamma_noise"][2], WRONG[SAMPLE][4], WRONG["LinearTS.act"][0],
+             WRONG["match_covariance_sdp"][6]]
 
 
-def lose(function, right, wrong, seeds):
-    text = text_with(function, right, wrong)
-    for seed in seeds:
-        assert failure(function, text, seed), (function, wrong, seed)
-
-
-@pytest.mark.parametrize("function", [name for name in WRONG if name not in SLOW])
-def test_each_mistake_loses_points(function):
-    for change in WRONG[function]:
-        lose(function, *change, [5])
-
-
-@pytest.mark.parametrize("function, right, wrong", [
-    ("inverse_gamma_noise", *WRONG["inverse_gamma_noise"][2]), (SAMPLE, *WRONG[SAMPLE][4]),
-    ("LinearTS.act", *WRONG["LinearTS.act"][0]),
-    ("match_covariance_sdp", *WRONG["match_covariance_sdp"][6])])
-def test_mistakes_that_were_once_paid_lose_points(function, right, wrong):
-    lose(function, right, wrong, [5])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("function, right, wrong", MISTAKES)
-def test_each_mistake_loses_points_in_30_of_30_seeds(function, right, wrong):
-    lose(function, right, wrong, range(100, 130))
+@pytest.mark.parametrize("function, right, wrong, seeds", once_and_always(
+    MISTAKES, lambda function, *change: function not in SLOW or list(change) in ONCE_PAID))
+def test_each_mistake_loses_points(function, right, wrong, seeds):
+    assert all(failures(function, text_with(function, right, wrong), range(seeds)))
 
 
 def test_the_versions_are_as_many_as_promised():
@@ -86,27 +74,17 @@ def test_the_versions_are_as_many_as_promised():
     assert len(SAMPLERS["wrong"]) >= 25 and len(SAMPLERS["right"]) == 6
 
 
-@pytest.mark.parametrize("name", list(SAMPLERS["wrong"])[:4])
-def test_samplers_that_were_once_paid_lose_points(name):
-    assert failure(SAMPLE, text_of_sampler(SAMPLERS["wrong"][name]), 5)
+@pytest.mark.parametrize("draw, seeds", once_and_always(
+    [(draw,) for draw in SAMPLERS["wrong"].values()],
+    lambda draw: draw in list(SAMPLERS["wrong"].values())[:4]))
+def test_each_wrong_sampler_loses_points(draw, seeds):
+    assert all(failures(SAMPLE, text_of_sampler(draw), range(seeds)))
 
 
-def test_a_right_sampler_keeps_its_points():
-    assert failure(SAMPLE, text_of_sampler(SAMPLERS["right"]["float32"]), 5) is None
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", SAMPLERS["wrong"])
-def test_each_wrong_sampler_loses_points_in_30_of_30_seeds(name):
-    text = text_of_sampler(SAMPLERS["wrong"][name])
-    assert [seed for seed in range(30) if not failure(SAMPLE, text, seed)] == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", SAMPLERS["right"])
-def test_each_right_sampler_keeps_its_points_in_50_of_50_seeds(name):
-    text = text_of_sampler(SAMPLERS["right"][name])
-    assert [words for seed in range(50) if (words := failure(SAMPLE, text, seed))] == []
+@pytest.mark.parametrize("draw, seeds", once_and_always(
+    [(draw,) for draw in SAMPLERS["right"].values()], lambda draw: "float32" in draw, 50))
+def test_each_right_sampler_keeps_its_points(draw, seeds):
+    assert not any(failures(SAMPLE, text_of_sampler(draw), range(seeds)))
 
 
 def test_draws_that_are_right_pass_and_each_kind_of_dependence_is_seen():
@@ -125,4 +103,4 @@ def test_draws_that_are_right_pass_and_each_kind_of_dependence_is_seen():
 
 def test_blanks_are_blank_and_a_blank_function_fails():
     text = blank(catalogue.reference("buffer"), ["ReplayBuffer.arrays"])
-    assert "not written yet" in failure("ReplayBuffer.arrays", text, 1)
+    assert "not written yet" in failures("ReplayBuffer.arrays", text, [1])[0]
