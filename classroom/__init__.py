@@ -1,1 +1,1 @@
-"""The classroom: handouts, bug hunts and sealed grading, all made from nlts.py."""
+"""The classroom: handouts, bug hunts and grading, all made from nlts.py."""

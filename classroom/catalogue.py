@@ -11,11 +11,6 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 
 
-def marker_of(function):
-    """Its short name: on the command line, as a column, and of its tests in cases.py."""
-    return function.replace("BayesianLinearRegression", "blr").replace(".", "_").lower()
-
-
 @dataclass(frozen=True)
 class Part:
     """A function to write."""
@@ -30,7 +25,8 @@ class Part:
 
     @property
     def marker(self):
-        return marker_of(self.function)
+        """Its short name: on the command line, as a column, and of its tests in cases.py."""
+        return self.function.replace("BayesianLinearRegression", "blr").replace(".", "_").lower()
 
 
 def read_text(*names):

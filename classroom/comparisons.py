@@ -9,7 +9,7 @@ import numpy as np
 from numpy.linalg import LinAlgError, eigvalsh
 
 from .cases import DRAWS
-from .worker import shown
+from .worker import numbers_in, shown
 
 DIGITS = 1e-4              # of the largest entry, so float32 is enough
 FAR = 5.6                  # standard errors: chance alone goes so far once in fifty million
@@ -23,8 +23,7 @@ def both(yours, right):
 
 def as_numbers(value):
     """The array of a number, or of numbers in lists, whatever was sent; else a ValueError."""
-    found = np.array(value)                                      # ValueError: rows differ in length
-    if found.dtype.kind not in "biuf":
+    if (found := numbers_in(value)) is None:
         raise ValueError(f"{shown(value)} where numbers were expected")
     return found.astype(float)
 

@@ -170,11 +170,12 @@ def shown(value, most=300):
 
 
 def numbers_in(value):
-    """An array of numbers, or None."""
-    with contextlib.suppress(ValueError):                        # rows differ in length
+    """The array of a number, or of numbers in lists; else None."""
+    try:
         array = np.array(value)
-        return array if array.dtype.kind in "biuf" else None
-    return None
+    except ValueError:                                           # rows differ in length
+        return None
+    return array if array.dtype.kind in "biuf" else None
 
 
 # Scripts ------------------------------------------------------------------------------------------
@@ -280,15 +281,6 @@ def give_up_rights(user, tasks):
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="utf-8")
 
 
-def load_answer(request):
-    """(module, reply) to the request to load a file."""
-    try:
-        module, notes = module_from(**request)
-        return module, {"notes": notes[:10]}
-    except BaseException as error:                               # whatever a student's file does
-        return None, {"failed": describe(error)}
-
-
 def main(user, tasks):
     """Load a file, then answer requests to play cases on it until there are no more."""
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
@@ -302,7 +294,11 @@ def main(user, tasks):
             case, seconds = getattr(cases, request.pop("case")), request.pop("seconds")
             reply = Script(module, **request).play(case, seconds)
         else:
-            module, reply = load_answer(request)
+            try:
+                module, notes = module_from(**request)
+                reply = {"notes": notes[:10]}
+            except BaseException as error:                       # whatever a student's file does
+                reply = {"failed": describe(error)}
         replies.write(json.dumps(reply).encode() + b"\n")
         replies.flush()
 
