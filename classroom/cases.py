@@ -52,8 +52,7 @@ def forgotten_arms(s, *features):
 def buffer_of(s, arms, capacity=None):
     """A buffer of tuples of these arms; the contexts count them."""
     buffer = s.nlts.ReplayBuffer(capacity)
-    buffer.tuples = [(np.array([float(i), -1.0]), arm, s.normal())
-                     for i, arm in enumerate(arms)]
+    buffer.tuples = [(np.array([float(i), -1.0]), arm, s.normal()) for i, arm in enumerate(arms)]
     return buffer
 
 
@@ -107,11 +106,11 @@ def same_twice(s, draw):
 
 
 def same_draws(s, functions, *args, **law):
-    """Compare the distribution of many results of functions in turn; a row holds those of a
-    turn."""
+    """Compare the distribution of results of functions in turn; a row holds those of a turn."""
+    s.add(f"{DRAWS} calls")
     rows = [np.concatenate([np.ravel(function(*args)) for function in functions])
             for _ in range(DRAWS)]
-    s.same(np.array(rows), f"{DRAWS} draws", how="draws", **law)
+    s.same(np.array(rows), how="draws", **law)
 
 
 # blr ----------------------------------------------------------------------------------------------
@@ -194,10 +193,8 @@ def inverse_gamma_noise(s):
 
 def same_samples(s, arms, nu2):
     """Compare samples of the arms in turn with their normal distributions."""
-    g = [len(arm.mu_hat) for arm in arms]
-    root, ends = np.zeros((sum(g), sum(g))), np.cumsum(g)
-    for arm, size, end in zip(arms, g, ends, strict=True):
-        root[end - size:end, end - size:end] = np.linalg.cholesky(arm.precision / nu2)
+    from scipy.linalg import block_diag  # slow to import
+    root = np.linalg.cholesky(block_diag(*[arm.precision for arm in arms]) / nu2)
     mean = np.concatenate([arm.mu_hat for arm in arms])
     same_draws(s, [arm.sample for arm in arms], nu2, s.random, law="norm", mean=mean.tolist(),
                root=root.tolist())

@@ -227,7 +227,7 @@ class Script:
         self.add(f"{name}({', '.join(given)})"[:500])
         result = function(*args, **kwargs)
         if encode([args, list(kwargs.values())]) != before:
-            raise ValueError("it changes its arguments in place: make a copy first")
+            raise RuntimeError("it changes its arguments in place: make a copy first")
         return result
 
     def add(self, text, check=None, result=None):
