@@ -79,24 +79,18 @@ def folder_of(folder, rng):
         name = rng.choice(NAMES).replace("/", "_").replace("\\", "_")[:250].strip(".") or "n"
         if not (folder / name).exists():
             (folder / name).write_bytes(rng.choice(TEXTS))
-    for make in rng.sample([
-            lambda: (folder / "link.py").symlink_to(ROOT / "nlts.py"),
-            lambda: (folder / "loop").symlink_to(folder),
-            lambda: (folder / "null.py").symlink_to("/dev/zero"),
-            lambda: os.mkfifo(folder / "pipe.py"),
-            lambda: sparse(folder / "sparse.py"),
-            lambda: deep(folder, rng),
-            lambda: many(folder, rng.choice([10, 900]))], 2):
-        make()
-
-
-def sparse(path):
-    path.touch()
-    os.truncate(path, 2 ** 40)
-
-
-def many(folder, number):
-    for i in range(number):
+    kinds = rng.sample(["link.py", "loop", "null.py", "pipe.py", "sparse.py", "deep", "many"], 2)
+    for name, target in (("link.py", ROOT / "nlts.py"), ("loop", folder), ("null.py", "/dev/zero")):
+        if name in kinds:
+            (folder / name).symlink_to(target)
+    if "pipe.py" in kinds:
+        os.mkfifo(folder / "pipe.py")
+    if "sparse.py" in kinds:
+        (folder / "sparse.py").touch()
+        os.truncate(folder / "sparse.py", 2 ** 40)
+    if "deep" in kinds:
+        deep(folder, rng)
+    for i in range(rng.choice([10, 900]) if "many" in kinds else 0):
         (folder / f"many{i}.py").write_bytes(b"x = 1\n")
 
 
