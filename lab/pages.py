@@ -1,15 +1,20 @@
 """The command `results`: numbers of README.md and figures/README.md, from files of results."""
+import json
 import re
 
 from lab.options import HERE
+from lab.report import markdown_table
 
 PAGES = "README.md", "figures/README.md"
+CLAIMED = "forgetting", "table", "depth", "amazon", "wheel", "sanity"    # commands with claims
+HEADER = "the paper's claim", "where", "in the paper", "as printed", "smallest solution", "verdict"
 BLOCK = re.compile(
     r"<!-- ([\w./-]+\.(?:txt|md))(?:: part (\d))? -->\n.*?<!-- end -->", re.DOTALL)
 
 
 def measure(options):
     """{page: its text} with all blocks filled."""
+    (HERE / "figures/all-claims.md").write_text(claims(HERE / "figures"), encoding="utf-8")
     return {str(HERE / name): filled(HERE / name) for name in PAGES}
 
 
@@ -34,6 +39,13 @@ def content(source, part=None):
     if source.suffix == ".md":
         return text
     return text.replace("\n", " ") if part == "1" else f"```\n{text}\n```"
+
+
+def claims(folder):
+    """The table of the paper's claims, of all commands that have been played."""
+    found = [folder / f"{name}.claims.json" for name in CLAIMED]
+    rows = [row for path in found if path.exists() for row in json.loads(path.read_text())]
+    return markdown_table(HEADER, rows)
 
 
 def report(pages):

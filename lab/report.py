@@ -206,26 +206,46 @@ def counted(found, pair):
     return f"more on {more} of {len(signs)} data sets, less on {names}"
 
 
-def claims_table(claims, regrets, digits=0):
-    """A row per claim with its verdict; all are one family. A claim is (better, worse, when,
+def judge_claims(claims, regrets):
+    """{claim: (regret saved by run, Judged)}, all one family. A claim is (better, worse, when,
     slack): less of the regrets[when][algorithm], by run; one with a slack, a share of the worse
     one's regret, is "as good as"."""
-    saved, slacks = {}, {}
-    for better, worse, when, slack in claims:
-        known = regrets[when]
-        if better in known and worse in known:
-            text = f"{better} less than {worse} {when}".strip()
-            if slack:
-                text = f"{better} as good as {worse} (within {100 * slack:.0f} % of its regret)"
-            saved[text] = difference(known[worse], known[better])
-            slacks[text] = slack * known[worse].mean()
-    if not saved:
+    saved = {claim: difference(regrets[claim[2]][claim[1]], regrets[claim[2]][claim[0]])
+             for claim in claims if set(claim[:2]) <= set(regrets[claim[2]])}
+    found = judged({(better, worse, when, slack): x + slack * regrets[when][worse].mean()
+                    for (better, worse, when, slack), x in saved.items()})
+    return {claim: (x, found[claim]) for claim, x in saved.items()}
+
+
+def claims_table(claims, regrets, digits=0):
+    """A row per claim with its verdict; claims are those of `judge_claims`."""
+    found, rows = judge_claims(claims, regrets), []
+    for (better, worse, when, slack), (x, one) in found.items():
+        text = f"{better} less than {worse} {when}".strip()
+        if slack:
+            text = f"{better} as good as {worse} (within {100 * slack:.0f} % of its regret)"
+        rows.append([text, plus_minus(*mean_and_error(x), digits), VERDICTS[one.sign]])
+    if not rows:
         return ""
-    found = judged({text: x + slacks[text] for text, x in saved.items()})
-    rows = [[text, plus_minus(*mean_and_error(x), digits), VERDICTS[found[text].sign]]
-            for text, x in saved.items()]
     return text_table(["claim: less regret", "regret saved", ""], rows) + "\n" + (
-        test_note(found, "verdicts"))
+        test_note({claim: one for claim, (_, one) in found.items()}, "verdicts"))
+
+
+def claim_row(claim, where, in_the_paper, signs):
+    """A row of the table of claims. signs are {how Eq. 6 is solved, "" where it is not: of each
+    comparison 1 where the claim is certain, -1 where its opposite is, else 0}."""
+    counts = {solved: f"{own.count(1)} of {len(own)}" + (
+        f", opposite {own.count(-1)}" if -1 in own else "") for solved, own in signs.items()}
+    first = next(iter(signs))                         # as printed, if it was played
+    own = signs[first]
+    if set(own) == {1}:
+        verdict = "holds"
+    elif 1 in own:
+        verdict = "holds in part"
+    else:
+        verdict = "does not hold" if -1 in own else "unclear"
+    return [claim, where, in_the_paper, counts[first] if first != "both-priors" else "",
+            counts.get("both-priors", ""), verdict]
 
 
 def distance(x, number):

@@ -1,4 +1,6 @@
 """Sec. 4.3, Figure 3 (a table): Amazon reviews, a text network."""
+import json
+
 import numpy as np
 
 import nlts
@@ -63,6 +65,26 @@ def report(results):
             f"mean minus ours ± standard error of both; {EQUAL}: of `equal`, else the paper's"),
         lab.claims_table(CLAIMS, {"": {name: optimal - x for name, x in rewards.items()}}),
         lab.played_text(results))
+
+
+def claims(rewards, optimal):
+    """Rows of the table of claims."""
+    found = lab.judge_claims(CLAIMS, {"": {name: optimal - x for name, x in rewards.items()}})
+    where = "Sec. 4.3, Figure 3"
+    full = found["neural-linear", GREEDY, "", 0][1].sign
+    rows = [lab.claim_row("neural-linear earns more than ε-greedy", where, "yes", {"": [full]})]
+    for text, other in (("both priors earns more than ε-greedy", (GREEDY, "", 0)),
+                        ("both priors earns as much as neural-linear",
+                         ("neural-linear", "", SLACK))):
+        signs = {name: [found[name, *other][1].sign] for name in ("printed", "both-priors")}
+        rows.append(lab.claim_row(text, where, "yes", signs))
+    return rows
+
+
+def files(results):
+    """The paper's claims."""
+    rewards = grouped(lab.named(results), "algorithm")
+    return {"amazon.claims.json": json.dumps(claims(rewards, results[0]["optimal"])) + "\n"}
 
 
 def answer(rewards):

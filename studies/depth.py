@@ -4,6 +4,7 @@ Full memory with the paper's network and with 54-500-800-7 (on Adult the same hi
 test accuracy that a linear model and both networks reach when trained on all data.
 """
 import itertools
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -74,11 +75,16 @@ def classifier(sizes):
 
 # Report -------------------------------------------------------------------------------------------
 
+def judge(results):
+    """{(pair, data set): Judged}: the deeper network's reward minus the paper's."""
+    pair = "neural-linear, 500-800", "neural-linear, 50"
+    return judged(differences(grouped(results, "dataset", "algorithm"), [pair]))
+
+
 def report(measured):
     """Rewards and accuracies of both networks, and the paper's claim."""
     results = lab.named(measured["runs"])
-    rewards = grouped(results, "dataset", "algorithm")
-    found = judged(differences(rewards, [("neural-linear, 500-800", "neural-linear, 50")]))
+    found = judge(results)
     verdicts = [f"{title(d)}: {WORDS[one.sign]}." for (_, d), one in found.items()]
     return lab.page(
         lab.wrapped("The paper: a deeper network does not earn more. Here, full memory with hidden "
@@ -101,3 +107,12 @@ def accuracy_table(accuracy):
     return text_table(["test accuracy, %", *HIDDEN], rows) + (
         f"\ntrained on {100 * TRAINED_ON:.0f} % of all rows with every label, {BATCHES} batches of "
         f"{BATCH}")
+
+
+def files(measured):
+    """Accuracies, which are in no file of runs; and the paper's claim."""
+    signs = [-one.sign for one in judge(lab.named(measured["runs"])).values()]
+    row = lab.claim_row("a deeper network does not earn more", "Sec. 4.2",
+                        f"{len(PAPER)} of {len(PAPER)} data sets", {"": signs})
+    return {"depth.json": json.dumps(measured["accuracy"]) + "\n",
+            "depth.claims.json": json.dumps([row]) + "\n"}

@@ -1,4 +1,5 @@
 """Sec. 4.1, Figure 2: regret on Statlog around each retraining."""
+import json
 import sys
 
 import numpy as np
@@ -26,6 +27,13 @@ CLAIMS = [  # the better, the worse, when, slack
     ("both-priors", "neural-linear", EARLY, 0), ("carried", "no-prior", "", 0),
     ("carried", "both-priors", "", 0), ("carried", "neural-linear", "", SLACK),
 ]
+OF_METHOD = {  # what the paper says of its method: (than whom, when, slack)
+    "regret with both priors is as good as full memory's": [("neural-linear", "", SLACK)],
+    "both priors has less regret than mu-prior and no-prior": [("mu-prior", "", 0),
+                                                               ("no-prior", "", 0)],
+    "after a retraining, both priors has less regret than mu-prior and no-prior": [
+        ("mu-prior", AFTER, 0), ("no-prior", AFTER, 0)],
+}
 WIDTH = 50                                            # steps before and after a retraining
 WINDOW = 25                                           # steps that a point of a picture averages
 BEFORE, BEHIND = 100, 200                             # steps of the hero around a retraining
@@ -87,13 +95,29 @@ def change(regret):
     return f"from {before.mean():.3f} to {after.mean():.3f}"
 
 
-def claims_text(regrets, own_pairs):
-    """The paper's claims and ours: all regret, that after retrainings, and that after the first."""
+def kinds_of_regret(regrets):
+    """{when: {algorithm: by run}}: all regret, that after retrainings, and that after the first."""
     kinds = {"": lambda x: x.sum(1), AFTER: lambda x: WIDTH * around(x)[1],
              EARLY: lambda x: x[:, L:2 * L].sum(1)}
-    kept = {when: {name: of(x) for name, x in regrets.items()} for when, of in kinds.items()}
-    table = lab.claims_table(CLAIMS + [(*pair, "", 0) for pair in own_pairs], kept, 1)
+    return {when: {name: of(x) for name, x in regrets.items()} for when, of in kinds.items()}
+
+
+def claims_text(regrets, own_pairs):
+    """The paper's claims, ours and your own."""
+    table = lab.claims_table(CLAIMS + [(*pair, "", 0) for pair in own_pairs],
+                             kinds_of_regret(regrets), 1)
     return table and f"{table}\n{AFTER}: summed over the {WIDTH} steps after it"
+
+
+def claims(regrets):
+    """Rows of the table of claims."""
+    signs = {claim: one.sign for claim, (_, one)
+             in lab.judge_claims(CLAIMS, kinds_of_regret(regrets)).items()}
+    rows = [("neural-linear has less regret than linear",
+             {"": [signs["neural-linear", "linear", "", 0]]})]
+    rows += [(text, {name: [signs[name, *other] for other in others] for name in PAPERS
+                     if (name, *others[0]) in signs}) for text, others in OF_METHOD.items()]
+    return [lab.claim_row(text, "Sec. 4.1, Figure 2", "Statlog, drawn", own) for text, own in rows]
 
 
 # Pictures -----------------------------------------------------------------------------------------
@@ -181,9 +205,9 @@ def hero(regrets):
 # Files --------------------------------------------------------------------------------------------
 
 def files(results):
-    """The hero's caption."""
+    """The hero's caption, and the paper's claims."""
     regrets = grouped(results, "algorithm", value="regret")
-    if not set(hero_names(regrets)) <= set(regrets):
+    if not {*hero_names(regrets), "linear", "mu-prior"} <= set(regrets):
         return {}
     none, _, full = hero_names(regrets)
     priors = [f"{change(regrets[name])} (`{name}`)" for name in ("printed", "both-priors")
@@ -194,7 +218,8 @@ def files(results):
         f"per step go {change(regrets[none])} without a prior, and are back "
         f"{steps_back(regrets[none])}; with the paper's prior {', '.join(priors)}; with full "
         f"memory {change(regrets[full])}. Means "
-        "over all retrainings except the first; bands are one standard error over runs.\n")}
+        "over all retrainings except the first; bands are one standard error over runs.\n"),
+        "forgetting.claims.json": json.dumps(claims(regrets)) + "\n"}
 
 
 def steps_back(regret):
