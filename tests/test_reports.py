@@ -1,4 +1,5 @@
 """What studies report and draw, on made-up results with known answers."""
+import json
 import re
 from pathlib import Path
 
@@ -304,13 +305,16 @@ def test_the_grid_has_our_signs_and_the_papers_claims_in_bold():
     files = table.files(made_up(TWO, MEANS))
     assert "| Statlog | 4825 ± 305 | " in files["table.md"]
     rows = {row.split(" | ")[0].strip("| "): row for row in files["claims.md"].splitlines()}
-    assert rows["printed > neural-linear"].endswith("| **−** | − |")
-    assert rows["both-priors > no-prior"].endswith("| **+** | **+** |")
-    assert rows["printed > linear"].endswith("| **+** |  |")
+    assert rows["both priors > neural-linear"].endswith("| **−** | − |")
+    assert rows["both priors > no-prior"].endswith("| **+** | **+** |")
+    assert rows["both priors > linear"].endswith("| **+** |  |")
     assert rows["linear > neural-linear"].endswith("|  | **−** |")
     even = MEANS | dict.fromkeys(["both-priors", "no-prior"], 0)
     text = table.files(made_up(TWO, even))["claims.md"]
-    assert "both-priors > no-prior | **0** | **0** |" in text
+    assert "both priors > no-prior | **+ / 0** | **+ / 0** |" in text        # printed, smallest
+    claims = json.loads(files["table.claims.json"])
+    assert ["both priors earns more than neural-linear", "Sec. 4.2, Table 1", "4 of 10 data sets",
+            "0 of 1, opposite 1", "0 of 1, opposite 1", "does not hold"] in claims
     mine = made_up(("mine",), MEANS)
     assert "paper" not in table.report(mine) and table.files(mine) == {}
 
