@@ -177,9 +177,9 @@ def claims_grid(found, sets, runs):
                                               for d in sets)]
             for better, worse, _, said in CLAIMS]
     return markdown_table(["claim", *(title(d)[:5] for d in sets)], rows) + (
-        "\n\n+ earns more here, − less, 0 unclear (paired by run, at 5 % after Holm's correction "
+        "\n\nHere + earns more, − less, 0 unclear (paired by run, at 5 % after Holm's correction "
         f"for {len(found)} differences; two signs are those of `printed` / `both-priors`, where "
-        "they differ); bold: the paper's means have the claim there; empty: the paper does not "
+        "they differ). Bold: the paper's means have the claim there; empty: the paper does not "
         f"make it there. {claims_text(found, runs)}\n")
 
 
