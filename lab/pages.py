@@ -7,7 +7,8 @@ from lab.report import markdown_table
 
 PAGES = "README.md", "figures/README.md"
 CLAIMED = "forgetting", "table", "depth", "amazon", "wheel", "sanity"    # commands with claims
-HEADER = "the paper's claim", "where", "in the paper", "as printed", "smallest solution", "verdict"
+HEADER = ("the paper's claim", "where", "in the paper", "as printed", "smallest solution", "runs",
+          "verdict")
 BLOCK = re.compile(
     r"<!-- ([\w./-]+\.(?:txt|md))(?:: part (\d))? -->\n.*?<!-- end -->", re.DOTALL)
 

@@ -231,7 +231,7 @@ def claims_table(claims, regrets, digits=0):
         test_note({claim: one for claim, (_, one) in found.items()}, "verdicts"))
 
 
-def claim_row(claim, where, in_the_paper, signs):
+def claim_row(claim, where, in_the_paper, signs, runs):
     """A row of the table of claims. signs are {how Eq. 6 is solved, "" where it is not: of each
     comparison 1 where the claim is certain, -1 where its opposite is, else 0}."""
     counts = {solved: f"{own.count(1)} of {len(own)}" + (
@@ -245,7 +245,7 @@ def claim_row(claim, where, in_the_paper, signs):
     else:
         verdict = "does not hold" if -1 in own else "unclear"
     return [claim, where, in_the_paper, counts[first] if first != "both-priors" else "",
-            counts.get("both-priors", ""), verdict]
+            counts.get("both-priors", ""), runs, verdict]
 
 
 def distance(x, number):

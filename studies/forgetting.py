@@ -117,7 +117,8 @@ def claims(regrets):
              {"": [signs["neural-linear", "linear", "", 0]]})]
     rows += [(text, {name: [signs[name, *other] for other in others] for name in PAPERS
                      if (name, *others[0]) in signs}) for text, others in OF_METHOD.items()]
-    return [lab.claim_row(text, "Sec. 4.1, Figure 2", "Statlog, drawn", own) for text, own in rows]
+    return [lab.claim_row(text, "Sec. 4.1, Figure 2", "Statlog, drawn", own, len(regrets["linear"]))
+            for text, own in rows]
 
 
 # Pictures -----------------------------------------------------------------------------------------

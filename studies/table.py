@@ -162,7 +162,8 @@ def claims(found):
         if known:
             rows.append(lab.claim_row(f"{called(better)} earns more than {worse}",
                                       f"Sec. {where}, Table 1",
-                                      f"{len(held)} of {len(said)} data sets", known))
+                                      f"{len(held)} of {len(said)} data sets", known,
+                                      max(one.runs for one in found.values())))
     return rows
 
 

@@ -15,12 +15,14 @@ from lab import pages, report
     ({"both-priors": [1]}, ["", "1 of 1", "holds"]),
 ])
 def test_a_verdict_is_what_is_certain(signs, cells):
-    assert report.claim_row("x", "Sec. 4", "yes", signs) == ["x", "Sec. 4", "yes", *cells]
+    *counts, verdict = cells
+    row = report.claim_row("x", "Sec. 4", "yes", signs, 10)
+    assert row == ["x", "Sec. 4", "yes", *counts, 10, verdict]
 
 
 def test_rows_come_in_the_order_of_the_paper(tmp_path):
     for name in ("wheel", "forgetting"):
-        row = report.claim_row(name, "", "", {"": [1]})
+        row = report.claim_row(name, "", "", {"": [1]}, 10)
         (tmp_path / f"{name}.claims.json").write_text(json.dumps([row]))
     rows = pages.claims(tmp_path).splitlines()[2:]
     assert [row.split(" | ")[0].removeprefix("| ") for row in rows] == ["forgetting", "wheel"]

@@ -187,6 +187,23 @@ def test_reports_fit_a_page_and_say_what_was_put_in(study):
         assert re.search(words, " ".join(text.split())), words
 
 
+CLAIMED = {  # rows of the table of claims: a claim, and what follows it
+    forgetting: ["both priors has less regret than mu-prior and no-prior", "2 of 2", "2 of 2", 3, "holds"],
+    table: ["neural-linear earns more than linear", "5 of 5", 8, "holds"],
+    wheel: ["limited memory earns more than linear", "0 of 3", "3 of 3", 8, "unclear"],
+    amazon: ["both priors earns more than ε-greedy", "1 of 1", "1 of 1", 8, "holds"],
+    depth: ["a deeper network does not earn more", "1 of 2, opposite 1", 8, "holds in part"],
+    sanity: ["the analytical prior is exact", "1 of 1", 3, "holds"]}
+
+
+@pytest.mark.parametrize("study", CLAIMED, ids=lambda study: study.__name__)
+def test_each_study_says_what_is_certain_of_the_paper_s_claims(study):
+    claim, *cells = CLAIMED[study]
+    [content] = [x for name, x in study.files(MEASURED[study]).items() if ".claims." in name]
+    [row] = [row for row in json.loads(content) if row[0] == claim]
+    assert [cell for cell in row[3:] if cell] == cells
+
+
 @pytest.mark.parametrize("study, one", [
     (forgetting, around_retrainings({"linear": 0.1}, runs=1)),
     (table, made_up(TWO, {"mu-prior": 0}, runs=1)),
@@ -314,7 +331,7 @@ def test_the_grid_has_our_signs_and_the_papers_claims_in_bold():
     assert "both priors > no-prior | **+ / 0** | **+ / 0** |" in text        # printed, smallest
     claims = json.loads(files["table.claims.json"])
     assert ["both priors earns more than neural-linear", "Sec. 4.2, Table 1", "4 of 10 data sets",
-            "0 of 1, opposite 1", "0 of 1, opposite 1", "does not hold"] in claims
+            "0 of 1, opposite 1", "0 of 1, opposite 1", 8, "does not hold"] in claims
     mine = made_up(("mine",), MEANS)
     assert "paper" not in table.report(mine) and table.files(mine) == {}
 
