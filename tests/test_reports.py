@@ -188,7 +188,8 @@ def test_reports_fit_a_page_and_say_what_was_put_in(study):
 
 
 CLAIMED = {  # rows of the table of claims: a claim, and what follows it
-    forgetting: ["both priors has less regret than mu-prior and no-prior", "2 of 2", "2 of 2", 3, "holds"],
+    forgetting: ["both priors has less regret than mu-prior and no-prior", "2 of 2", "2 of 2", 3,
+                 "holds"],
     table: ["neural-linear earns more than linear", "5 of 5", 8, "holds"],
     wheel: ["limited memory earns more than linear", "0 of 3", "3 of 3", 8, "unclear"],
     amazon: ["both priors earns more than ε-greedy", "1 of 1", "1 of 1", 8, "holds"],
