@@ -37,7 +37,7 @@ def report(results):
     names = [name for name in PLAYED if any(name in own for own in ratios.values())]
     nearest = [min(own, key=own.get) for own in off.values()]
     spread = {name: [own[name] for own in ratios.values() if name in own] for name in names}
-    ranges = [f"{name} × {min(x):.2f} to {max(x):.2f}" for name, x in spread.items()]
+    ranges = [f"{name} × {min(x):.2f} to {max(x):.2f} on {len(x)}" for name, x in spread.items()]
     pairs = [(name, PERFECT) for name in names]
     found = judged(differences(grouped(results, "dataset", "algorithm"), pairs))
     counts = [f"{name} earns {counted(found, (name, PERFECT))}"
@@ -45,8 +45,8 @@ def report(results):
     rows = [[title(d), *(f"× {own[name]:.2f} (× {off[d][name]:.2f})" if name in own else ""
                          for name in names)] for d, own in ratios.items()]
     return lab.page(
-        lab.wrapped("Uncertainty s about forgotten tuples, relative to full memory's, over all "
-                    f"data sets: {', '.join(ranges)}. carried is nearest on "
+        lab.wrapped("Uncertainty s about forgotten tuples, relative to full memory's, by data "
+                    f"set: {', '.join(ranges)}. carried is nearest on "
                     f"{nearest.count('carried')} of {len(nearest)}. Rewards against a prior that "
                     f"forgets nothing ({lab.runs_of(results)}): {'; '.join(counts)}."),
         text_table(["s relative to full memory", *names], rows) + "\n" + lab.wrapped(
