@@ -151,11 +151,12 @@ def marked(text):
 
 
 def ablation(runs, variant):
-    """[(data set, reward of both-priors, what a variant changes)] of the runs of `ablation`."""
+    """[(data set, reward of both-priors, what a variant changes, runs)] of `ablation`."""
     paper = grouped([run for run in runs if run["algorithm"] == "both-priors"], "dataset",
                     "variant")
     return [(title(dataset), with_error(*mean_and_error(rewards[""])),
-             plus_minus(*mean_and_error(difference(rewards[variant], rewards[""]))))
+             plus_minus(*mean_and_error(difference(rewards[variant], rewards[""]))),
+             len(rewards[variant]))
             for dataset, rewards in paper.items()]
 
 

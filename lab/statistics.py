@@ -99,4 +99,4 @@ def detectable(runs, tests, power=0.8):
     from scipy.optimize import brentq  # slow to import
     from scipy.stats import nct, t
     limit = t.ppf(1 - LEVEL / tests / 2, runs - 1)
-    return brentq(lambda d: nct.sf(limit, runs - 1, d * np.sqrt(runs)) - power, 1e-6, 100)
+    return brentq(lambda d: nct.sf(limit, runs - 1, d * np.sqrt(runs)) - power, 1e-6, 1e5)

@@ -107,7 +107,7 @@ def report(results):
         words.append(f"carried against {other}, with L = 50, 100 and 200: more in {signs.count(1)} "
                      f"of {len(signs)} comparisons, less in {signs.count(-1)}.")
     return lab.page(
-        lab.wrapped(*words), lab.rewards_table(methods),
+        lab.wrapped(f"With {lab.runs_of(results)}:", *words), lab.rewards_table(methods),
         lab.difference_table("reward gained", found,
                              lambda pair: pair[0] if pair in CHANGES else lab.minus(pair)),
         "A row with one name: minus its method. Rows with L: at equal settings except for L and "

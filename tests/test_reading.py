@@ -125,7 +125,7 @@ def test_measured_changes_are_differences_of_means():
     run = {"dataset": "adult", "algorithm": "both-priors"}
     runs = [run | {"reward": 10}, run | {"reward": 12}, run | {"reward": 4, "variant": "worse"},
             run | {"reward": 4, "variant": "worse"}, run | {"algorithm": "carried", "reward": 0}]
-    assert reading.ablation(runs, "worse") == [("Adult", "11 ± 1", "-7 ± 1")]
+    assert reading.ablation(runs, "worse") == [("Adult", "11 ± 1", "-7 ± 1", 2)]
 
 
 # The tiny run -------------------------------------------------------------------------------------

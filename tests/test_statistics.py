@@ -85,3 +85,4 @@ def test_a_detectable_difference_is_found_as_often_as_it_says():
     size = statistics.detectable(runs, tests)
     found = [statistics.p_value(size + rng.normal(size=runs)) <= 0.05 / tests for _ in range(400)]
     assert np.mean(found) == pytest.approx(0.8, abs=4 * np.sqrt(0.16 / 400))
+    assert statistics.detectable(2, 200) > 1000      # two runs find hardly anything, and say so
