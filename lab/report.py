@@ -1,5 +1,6 @@
 """What a command reports: tables of text, one look for all pictures, and their files."""
 import functools
+import json
 import os
 import textwrap
 import zlib
@@ -66,12 +67,15 @@ def own_pairs(results):
 
 
 def save(options, study, measured):
-    """Print the report; write out/COMMAND.txt, a COMMAND.png per picture, and further files. A
-    second picture has a name, which stands behind the command's."""
+    """Print the report; write out/COMMAND.txt, a COMMAND.png per picture, the rows of the table of
+    claims, and further files. A second picture has a name, which stands behind the command's."""
     text = study.report(measured)
     print("\n" + text)
     options.out.mkdir(parents=True, exist_ok=True)
     files = {f"{options.command}.txt": text + "\n"}
+    if hasattr(study, "claims"):
+        rows = [claim_row(*claim) for claim in study.claims(measured) if any(claim[3].values())]
+        files[f"{options.command}.claims.json"] = json.dumps(rows) + "\n"
     if hasattr(study, "files"):
         files |= study.files(measured)
     for name, content in files.items():
@@ -206,20 +210,35 @@ def counted(found, pair):
     return f"more on {more} of {len(signs)} data sets, less on {names}"
 
 
-def judge_claims(claims, regrets):
-    """{claim: (regret saved by run, Judged)}, all one family. A claim is (better, worse, when,
-    slack): less of the regrets[when][algorithm], by run; one with a slack, a share of the worse
-    one's regret, is "as good as"."""
-    saved = {claim: difference(regrets[claim[2]][claim[1]], regrets[claim[2]][claim[0]])
-             for claim in claims if set(claim[:2]) <= set(regrets[claim[2]])}
+def judge_regrets(comparisons, regrets):
+    """{comparison: (regret saved by run, Judged)}, all one family. A comparison is (better, worse,
+    when, slack): less of the regrets[when][algorithm], by run; one with a slack, a share of the
+    worse one's regret, is "as good as"."""
+    saved = {one: difference(regrets[one[2]][one[1]], regrets[one[2]][one[0]])
+             for one in comparisons if set(one[:2]) <= set(regrets[one[2]])}
     found = judged({(better, worse, when, slack): x + slack * regrets[when][worse].mean()
                     for (better, worse, when, slack), x in saved.items()})
-    return {claim: (x, found[claim]) for claim, x in saved.items()}
+    return {one: (x, found[one]) for one, x in saved.items()}
 
 
-def claims_table(claims, regrets, digits=0):
-    """A row per claim with its verdict; claims are those of `judge_claims`."""
-    found, rows = judge_claims(claims, regrets), []
+def listed(claims):
+    """The comparisons of all claims, {claim: {how Eq. 6 is solved: [comparison]}}."""
+    return [one for compared in claims.values() for own in compared.values() for one in own]
+
+
+def claims_of(claims, others, regrets, where, in_the_paper):
+    """What is certain of the paper's claims, for `claim_row`; others are judged with them."""
+    found = judge_regrets(listed(claims) + others, regrets)
+    runs = max((one.runs for _, one in found.values()), default=0)
+    for text, compared in claims.items():
+        signs = {solved: [found[one][1].sign for one in own if one in found]
+                 for solved, own in compared.items()}
+        yield text, where, in_the_paper, signs, runs
+
+
+def claims_table(comparisons, regrets, digits=0):
+    """A row per comparison with its verdict."""
+    found, rows = judge_regrets(comparisons, regrets), []
     for (better, worse, when, slack), (x, one) in found.items():
         text = f"{better} less than {worse} {when}".strip()
         if slack:
@@ -228,12 +247,13 @@ def claims_table(claims, regrets, digits=0):
     if not rows:
         return ""
     return text_table(["claim: less regret", "regret saved", ""], rows) + "\n" + (
-        test_note({claim: one for claim, (_, one) in found.items()}, "verdicts"))
+        test_note({key: one for key, (_, one) in found.items()}, "verdicts"))
 
 
 def claim_row(claim, where, in_the_paper, signs, runs):
     """A row of the table of claims. signs are {how Eq. 6 is solved, "" where it is not: of each
     comparison 1 where the claim is certain, -1 where its opposite is, else 0}."""
+    signs = {solved: own for solved, own in signs.items() if own}        # what was played
     counts = {solved: f"{own.count(1)} of {len(own)}" + (
         f", opposite {own.count(-1)}" if -1 in own else "") for solved, own in signs.items()}
     first = next(iter(signs))                         # as printed, if it was played

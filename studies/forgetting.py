@@ -1,5 +1,4 @@
 """Sec. 4.1, Figure 2: regret on Statlog around each retraining."""
-import json
 import sys
 
 import numpy as np
@@ -7,6 +6,7 @@ import numpy as np
 import nlts
 from lab import report as lab
 from lab.own import algorithms
+from lab.paper import METHOD
 from lab.report import mean_sd, text_table, with_error
 from lab.results import execute, make_runs
 from lab.runs import Regret
@@ -16,25 +16,19 @@ L = nlts.Config.L
 AFTER = "after a retraining"
 EARLY = f"in steps {L} to {2 * L}"
 SLACK = 0.1                                           # "as good as", of full memory's regret
-PAPERS = "printed", "both-priors"                     # its method, as two readings of Eq. 6
-CLAIMS = [  # the better, the worse, when, slack
-    ("neural-linear", "linear", "", 0),
-    *((name, "neural-linear", "", SLACK) for name in PAPERS),
-    *((name, other, "", 0) for name in PAPERS for other in ("mu-prior", "no-prior")),
-    ("mu-prior", "no-prior", "", 0),
-    *((name, other, AFTER, 0) for name in PAPERS for other in ("mu-prior", "no-prior")),
-    # ours
-    ("both-priors", "neural-linear", EARLY, 0), ("carried", "no-prior", "", 0),
-    ("carried", "both-priors", "", 0), ("carried", "neural-linear", "", SLACK),
-]
-OF_METHOD = {  # what the paper says of its method: (than whom, when, slack)
-    "both priors is as good as neural-linear, within 10 % of its regret": [
-        ("neural-linear", "", SLACK)],
-    "both priors has less regret than mu-prior and no-prior": [("mu-prior", "", 0),
-                                                               ("no-prior", "", 0)],
-    "after a retraining, both priors has less regret than mu-prior and no-prior": [
-        ("mu-prior", AFTER, 0), ("no-prior", AFTER, 0)],
+CLAIMS = {  # the paper's: {how Eq. 6 is solved: [(the better, the worse, when, slack)]}
+    "neural-linear has less regret than linear": {"": [("neural-linear", "linear", "", 0)]},
+    "both priors is as good as neural-linear, within 10 % of its regret": {
+        name: [(name, "neural-linear", "", SLACK)] for name in METHOD},
+    "both priors has less regret than mu-prior and no-prior": {
+        name: [(name, other, "", 0) for other in ("mu-prior", "no-prior")] for name in METHOD},
+    "after a retraining, both priors has less regret than mu-prior and no-prior": {
+        name: [(name, other, AFTER, 0) for other in ("mu-prior", "no-prior")] for name in METHOD},
 }
+OTHERS = [
+    ("mu-prior", "no-prior", "", 0), ("both-priors", "neural-linear", EARLY, 0),
+    ("carried", "no-prior", "", 0), ("carried", "both-priors", "", 0),
+    ("carried", "neural-linear", "", SLACK)]
 WIDTH = 50                                            # steps before and after a retraining
 WINDOW = 25                                           # steps that a point of a picture averages
 BEFORE, BEHIND = 100, 200                             # steps of the hero around a retraining
@@ -104,22 +98,16 @@ def kinds_of_regret(regrets):
 
 
 def claims_text(regrets, own_pairs):
-    """The paper's claims, ours and your own."""
-    table = lab.claims_table(CLAIMS + [(*pair, "", 0) for pair in own_pairs],
-                             kinds_of_regret(regrets), 1)
+    """The paper's claims, others and your own."""
+    own = [(*pair, "", 0) for pair in own_pairs]
+    table = lab.claims_table(lab.listed(CLAIMS) + OTHERS + own, kinds_of_regret(regrets), 1)
     return table and f"{table}\n{AFTER}: summed over the {WIDTH} steps after it"
 
 
-def claims(regrets):
-    """Rows of the table of claims."""
-    signs = {claim: one.sign for claim, (_, one)
-             in lab.judge_claims(CLAIMS, kinds_of_regret(regrets)).items()}
-    rows = [("neural-linear has less regret than linear",
-             {"": [signs["neural-linear", "linear", "", 0]]})]
-    rows += [(text, {name: [signs[name, *other] for other in others] for name in PAPERS
-                     if (name, *others[0]) in signs}) for text, others in OF_METHOD.items()]
-    return [lab.claim_row(text, "Sec. 4.1, Figure 2", "Statlog, drawn", own, len(regrets["linear"]))
-            for text, own in rows]
+def claims(results):
+    """What is certain of the paper's claims."""
+    regrets = kinds_of_regret(grouped(results, "algorithm", value="regret"))
+    return lab.claims_of(CLAIMS, OTHERS, regrets, "Sec. 4.1, Figure 2", "Statlog, drawn")
 
 
 # Pictures -----------------------------------------------------------------------------------------
@@ -207,9 +195,9 @@ def hero(regrets):
 # Files --------------------------------------------------------------------------------------------
 
 def files(results):
-    """The hero's caption, and the paper's claims."""
+    """The hero's caption."""
     regrets = grouped(results, "algorithm", value="regret")
-    if not {*hero_names(regrets), "linear", "mu-prior"} <= set(regrets):
+    if not set(hero_names(regrets)) <= set(regrets):
         return {}
     none, drawn, full = hero_names(regrets)
     words = {"printed": "as printed", "both-priors": "with the smallest solution"}
@@ -221,8 +209,7 @@ def files(results):
         f"mistakes per step go {change(regrets[none])} without a prior, and are back "
         f"{steps_back(regrets[none])}; with the paper's prior {', '.join(priors)}; with full "
         f"memory {change(regrets[full])}. Means "
-        "over all retrainings except the first; bands are one standard error over runs.\n"),
-        "forgetting.claims.json": json.dumps(claims(regrets)) + "\n"}
+        "over all retrainings except the first; bands are one standard error over runs.\n")}
 
 
 def steps_back(regret):

@@ -1,23 +1,21 @@
 """Sec. 4.2, Table 1: rewards on real data, at the paper's settings."""
-import json
-
 import numpy as np
 
 from lab import paper
 from lab import report as lab
 from lab.own import algorithms
+from lab.paper import METHOD
 from lab.report import markdown_table, mean_sd, text_table, title
 from lab.results import execute, make_runs
 from lab.statistics import differences, grouped, judged
 
 MOST = {"printed": 20}                                # runs; a solver of Eq. 6 takes its time
-PAPERS = "printed", "both-priors"                     # its method, as two readings of Eq. 6
 CLAIMS = [  # the better, the worse, section of the paper, data sets that it is said of
-    (PAPERS, "no-prior", "4.2", tuple(paper.TABLE)),
-    (PAPERS, "mu-prior", "4", tuple(paper.TABLE)),
+    (METHOD, "no-prior", "4.2", tuple(paper.TABLE)),
+    (METHOD, "mu-prior", "4", tuple(paper.TABLE)),
     (["mu-prior"], "no-prior", "4", tuple(paper.TABLE)),
-    (PAPERS, "neural-linear", "4.2", tuple(paper.TABLE)),
-    (PAPERS, "linear", "4.2", paper.NONLINEAR),
+    (METHOD, "neural-linear", "4.2", tuple(paper.TABLE)),
+    (METHOD, "linear", "4.2", paper.NONLINEAR),
     (["neural-linear"], "linear", "4.2", paper.NONLINEAR),
     (["linear"], "neural-linear", "4.2", tuple(d for d in paper.TABLE if d not in paper.NONLINEAR)),
 ]
@@ -64,10 +62,10 @@ def report(results):
     sets = list(grouped(results, "dataset"))
     near = {name: lab.near_paper({(d, name): x for d, x in by_set.items()})
             for name, by_set in grouped(results, "algorithm", "dataset").items()}
-    rows = claim_rows(found, sets, "{} ({})".format)
     in_paper = set(sets) & set(paper.TABLE)
-    claims = rows and text_table(["claim", "paper", *(title(d)[:6] for d in sets)], rows) + (
-        "\n+ more, − less, 0 unclear; in brackets: in the paper, by its means alone")
+    rows = claims_grid(found, sets, "[{}]")
+    claims = rows and text_table(["claim", *(title(d)[:6] for d in sets)], rows) + (
+        "\n+ more, − less, 0 unclear; [in brackets] where the paper's means have the claim")
     return lab.page(
         answer(found, near, lab.runs_of(results)) if in_paper else "",
         rewards_table(results, near if in_paper else {}), claims,
@@ -78,7 +76,7 @@ def answer(found, near, runs):
     """How many of the paper's claims hold, and how many numbers of its method are found again."""
     again = [f"The paper's mean is met within 3 % by {name} on "
              f"{near[name]['comparable', 'within 3 %']} comparable data sets "
-             f"({near[name]['all', 'within 3 %']} in all)." for name in PAPERS if name in near]
+             f"({near[name]['all', 'within 3 %']} in all)." for name in METHOD if name in near]
     return lab.wrapped(claims_text(found, runs), *again)
 
 
@@ -95,8 +93,8 @@ def claims_text(found, runs):
     text = (f"Of the paper's claims, counted per data set where its own means have them, "
             f"{signs.count({1})} of {len(signs)} certainly hold here ({runs}), however Eq. 6 is "
             f"solved; of {sum(-1 in own for own in signs)} the opposite does.")
-    if any(pair == PAPERS for pair, _ in found):
-        text += f" {PAPERS[0]} earns against {PAPERS[1]}: {lab.counted(found, PAPERS)}."
+    if any(pair == METHOD for pair, _ in found):
+        text += f" {METHOD[0]} earns against {METHOD[1]}: {lab.counted(found, METHOD)}."
     return text
 
 
@@ -125,64 +123,55 @@ def rewards_table(results, near):
     return text_table(["reward", *names], rows) + "\n" + notes
 
 
-def claim_rows(found, sets, cell):
-    """A row per claim and reading: cell(sign here, sign in the paper) of each data set."""
+def called(better):
+    """Who is the better one in a claim."""
+    return "both priors" if better is METHOD else better[0]
+
+
+def claims_grid(found, sets, mark):
+    """A row per claim, a column per data set: its sign here, of both readings of Eq. 6 where they
+    differ, with a mark, such as "[{}]", where the paper's means have the claim."""
     rows = []
-    for better, worse, where, said in CLAIMS:
-        for name in better:
-            signs = {d: sign(found, name, worse, d) for d in sets if d in said}
-            cells = ["" if signs.get(d) is None else
-                     cell(SIGNS[signs[d]], SIGNS[papers_sign(name, worse, d)]) for d in sets]
-            if any(cells):
-                rows.append([f"{name} > {worse}", f"Sec. {where}", *cells])
-    return rows
+    for better, worse, _, said in CLAIMS:
+        row = [f"{called(better)} > {worse}"]
+        for d in sets:
+            signs = [sign(found, name, worse, d) for name in better if d in said]
+            text = " / ".join(dict.fromkeys(SIGNS[one] for one in signs if one is not None))
+            if text and papers_sign(better[0], worse, d) == 1:
+                text = mark.format(text)
+            row.append(text)
+        rows.append(row)
+    return [row for row in rows if any(row[1:])]
 
 
 # Files --------------------------------------------------------------------------------------------
+
+def claims(results):
+    """What is certain of the paper's claims, on the data sets where its means have them."""
+    found = judge(results)
+    runs = max((one.runs for one in found.values()), default=0)
+    for better, worse, where, said in CLAIMS:
+        held = [d for d in said if papers_sign(better[0], worse, d) == 1]
+        signs = {}
+        for name in better:
+            own = [sign(found, name, worse, d) for d in held]
+            signs[name if better is METHOD else ""] = [one for one in own if one is not None]
+        yield (f"{called(better)} earns more than {worse}", f"Sec. {where}, Table 1",
+               f"{len(held)} of {len(said)} data sets", signs, runs)
+
 
 def files(results):
     """For README.md: the grid of the paper's claims, and a small table."""
     rewards = grouped(results, "dataset", "algorithm")
     if not set(rewards) <= set(paper.TABLE):
         return {}
-    found = judge(results)
-    return {"claims.md": claims_grid(found, list(rewards), lab.runs_of(results)),
-            "table.claims.json": json.dumps(claims(found)) + "\n",
+    return {"claims.md": grid_page(judge(results), list(rewards), lab.runs_of(results)),
             "table.md": small_table(results, rewards)}
 
 
-def called(better):
-    """Who is the better one in a claim."""
-    return "both priors" if better is PAPERS else better[0]
-
-
-def claims(found):
-    """Rows of the table of claims: of the data sets on which the paper's means have the claim."""
-    rows = []
-    for better, worse, where, said in CLAIMS:
-        held = [d for d in said if papers_sign(better[0], worse, d) == 1]
-        signs = {name if better is PAPERS else "": [sign(found, name, worse, d) for d in held]
-                 for name in better}
-        known = {name: [one for one in own if one is not None] for name, own in signs.items()}
-        known = {name: own for name, own in known.items() if own}
-        if known:
-            rows.append(lab.claim_row(f"{called(better)} earns more than {worse}",
-                                      f"Sec. {where}, Table 1",
-                                      f"{len(held)} of {len(said)} data sets", known,
-                                      max(one.runs for one in found.values())))
-    return rows
-
-
-def claims_grid(found, sets, runs):
-    """Rows are claims, columns data sets; two signs where the readings of Eq. 6 differ."""
-    def cell(better, worse, d):
-        signs = [sign(found, name, worse, d) for name in better]
-        text = " / ".join(dict.fromkeys(SIGNS[one] for one in signs if one is not None))
-        return f"**{text}**" if text and papers_sign(better[0], worse, d) == 1 else text
-
-    rows = [[f"{called(better)} > {worse}", *(cell(better, worse, d) if d in said else ""
-                                              for d in sets)]
-            for better, worse, _, said in CLAIMS]
+def grid_page(found, sets, runs):
+    """The grid of the paper's claims, for README.md."""
+    rows = claims_grid(found, sets, "**{}**")
     return markdown_table(["claim", *(title(d)[:5] for d in sets)], rows) + (
         "\n\nHere + earns more, − less, 0 unclear (paired by run, at 5 % after Holm's correction "
         f"for {len(found)} differences; two signs are those of `printed` / `both-priors`, where "

@@ -1,5 +1,4 @@
 """Appendix B, Table 2: the wheel, a synthetic problem that wants exploration."""
-import json
 from dataclasses import replace
 from functools import partial
 
@@ -18,7 +17,6 @@ from lab.statistics import differences, grouped, judged
 from studies.ablation_agents import counted_twice
 
 PAPERS = "linear", "neural-linear", "both-priors", "printed", "carried"
-METHOD = "printed", "both-priors"                     # the paper's, as two readings of Eq. 6
 PRINTED_RUNS = 10
 SHOWN = "wheel-0.5"                                   # whose first run is drawn
 VARIANTS = {  # other readings of the paper's method
@@ -102,18 +100,14 @@ def rewards_table(results, rewards):
         f"\nmean ± standard deviation of {lab.runs_of(results)}")
 
 
-# Files --------------------------------------------------------------------------------------------
-
-def files(results):
-    """The paper's claim."""
+def claims(results):
+    """What is certain of the paper's claim."""
     found, _ = judge(results)
     signs = {name: [one.sign for (pair, _), one in found.items() if pair == (name, "linear")]
-             for name in METHOD}
-    row = lab.claim_row("limited memory earns more than linear", "Appendix B, Table 2",
-                        f"{len(paper.WHEEL)} of {len(paper.WHEEL)} δ",
-                        {name: own for name, own in signs.items() if own},
-                        max(one.runs for one in found.values()))
-    return {"wheel.claims.json": json.dumps([row]) + "\n"}
+             for name in paper.METHOD}
+    radii = f"{len(paper.WHEEL)} of {len(paper.WHEEL)} δ"
+    yield ("limited memory earns more than linear", "Appendix B, Table 2", radii, signs,
+           max((one.runs for one in found.values()), default=0))
 
 
 # Picture ------------------------------------------------------------------------------------------
