@@ -7,8 +7,9 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from made_files import (
     REVIEWS,
     aps,
@@ -41,34 +42,28 @@ def published(tmp_path, name, file, data, **changes):
 
 # --- tables of numbers ----------------------------------------------------------------------------
 
-def tables_of(width):
-    row = st.lists(st.integers(-(2**31) + 1, 2**31 - 1), min_size=width, max_size=width)
-    return st.lists(row, min_size=1, max_size=12)
+BAD_INTEGERS = ["x", "1.5", "1e3", "12345678901", "1,2", "1 2", "", "nan", "1_0"]
 
 
-BAD_INTEGERS = ["x", "1.5", "--1", "1e3", "12345678901", "1,2", "1 2", "", "nan", "1_0"]
-
-
-@given(st.integers(1, 6).flatmap(tables_of), st.data())
-def test_integers_of_any_table_and_the_line_of_any_bad_one(rows, data):
-    end = data.draw(st.sampled_from(["\n", "\r\n"]))
-    sep = data.draw(st.sampled_from([",", " ", ";"]))
-    text = lines_of(rows, sep, end) + data.draw(st.sampled_from(["", end]))
-    found, line = files.read_numbers("t", text.encode(), len(rows[0]), sep=sep)
-    np.testing.assert_array_equal(found, rows)
+@given(arrays(np.int32, st.tuples(st.integers(1, 12), st.integers(2, 6))),
+       st.sampled_from([",", " ", ";"]), st.sampled_from(["\n", "\r\n"]), st.data())
+def test_integers_of_any_table_and_the_line_of_any_bad_one(X, sep, end, data):
+    n_rows, columns = X.shape
+    text = lines_of(X, sep, end) + data.draw(st.sampled_from(["", end]))
+    found, line = files.read_numbers("t", text.encode(), columns, sep=sep)
+    np.testing.assert_array_equal(found, X)
     assert found.dtype == np.int32 and line == 1
-    i, j = data.draw(st.integers(0, len(rows) - 1)), data.draw(st.integers(0, len(rows[0]) - 1))
-    rows[i][j] = data.draw(st.sampled_from(BAD_INTEGERS))
-    assume(rows[i] != [""])  # at the end of a file, a blank line is no fault
-    above = [["a remark"], [], ["and another"], ["name"] * len(rows[0])]
+    rows, i = X.tolist(), data.draw(st.integers(0, n_rows - 1))
+    rows[i][data.draw(st.integers(0, columns - 1))] = data.draw(st.sampled_from(BAD_INTEGERS))
+    above = [["a remark"], [], ["and another"], ["name"] * columns]
     text = lines_of(above + rows, end=end).encode()
     with pytest.raises(DataError, match=f"^f.txt, line {i + 5}: .*get it again"):
-        files.read_numbers("f.txt", text, len(rows[0]), header="name", sep=",")
+        files.read_numbers("f.txt", text, columns, header="name", sep=",")
 
 
 # --- readers --------------------------------------------------------------------------------------
 
-def test_fetch_smartphones_from_a_zip_in_a_zip(folder, tmp_path):
+def test_smartphones_from_a_zip_in_a_zip_and_with_a_label_missing(folder, tmp_path):
     inner = zipped({f"UCI HAR Dataset/{name}": data for name, data in har().items()})
     outer = zipped({"UCI HAR Dataset.names": b"?", "UCI HAR Dataset.zip": inner})
     file = "human+activity+recognition+using+smartphones.zip"
@@ -77,10 +72,7 @@ def test_fetch_smartphones_from_a_zip_in_a_zip(folder, tmp_path):
     inputs = [np.loadtxt(data.decode().split("\n")) for name, data in har().items() if "X_" in name]
     np.testing.assert_array_equal(X, np.concatenate(inputs))
     assert y.tolist() == [i % 6 for i in range(30)] + [i % 6 for i in range(15)]
-
-
-def test_smartphones_with_a_label_missing(folder):
-    for name, data in har().items():
+    for name, data in har().items():                     # these are found before the archive
         (folder / name).write_bytes(data[:-2] if name == "y_test.txt" else data)
     with pytest.raises(DataError, match="y_test.txt, line 14: 14 labels for 15 rows"):
         load("smartphones")
@@ -108,10 +100,8 @@ def test_census_is_one_hot_over_the_whole_file(folder):
     assert {load("census", 3, seed).dim for seed in range(4)} == {found.levels.sum()}
 
 
-@pytest.mark.parametrize("name, quote", [
-    ("data.csv", '"'), ("Epileptic Seizure Recognition.csv", "")])
-def test_epileptic(folder, name, quote):
-    (folder / name).write_bytes(eeg(quote))
+def test_epileptic_under_another_name_and_without_quotes(folder):
+    (folder / "Epileptic Seizure Recognition.csv").write_bytes(eeg(quote=""))
     X, y, _ = table("epileptic")
     assert X[3, :3].tolist() == [-3, -4, -5] and X.shape == (10, 178)
     assert y.tolist() == [i % 5 for i in range(10)]
@@ -143,15 +133,13 @@ BAD = [  # problem, how its bytes are changed, what the message must say
     ("census", lambda data: data.replace(b"dOccup", b"dOther"),
      "line 1: expected a header of 69 names, then rows"),
     ("scania", lambda data: data.replace(b"\nneg,", b"\n0.5,", 1), "line 5: unknown class 0.5"),
-    ("epileptic", lambda data: data.replace(b",5\n", b",6\n", 1),
-     "line 6: unknown class 6, expected 1 to 5"),
+    ("epileptic", lambda data: data.replace(b",5\n", b",6\n", 1), "line 6: .* expected 1 to 5"),
     ("amazon", lambda data: data.replace(b",1,", b",six,"), "line 4: unknown class 'six'"),
     ("amazon", lambda data: data.replace(b"Rating", b"Stars"), "line 1: expected a header with R"),
     ("jester", lambda data: jokes(np.array([{}, []], object)), "not an .*allow_pickle=False"),
     ("jester", lambda data: jokes(np.full((9, 40), np.nan)), "not finite ratings of 40 jokes"),
     ("covertype", lambda data: gzip.compress(data)[:-12], "broken archive"),
     ("covertype", lambda data: zipped({"iris.data": b"1"}), "no covtype.data in the archive"),
-    ("covertype", lambda data: data.replace(b"\n", b"\n\n", 1), "line 2: 1 columns instead of 55"),
 ]
 
 
