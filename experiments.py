@@ -72,9 +72,7 @@ COMMANDS = {
         "what each open choice is worth", 60, "studies.ablation",
         {"runs": 10, "steps": 5000,
          "datasets": ("statlog", "mushroom", "adult", "epileptic", "census")}),
-    # pictures and pages
-    "picture": Command("what is forgotten, on ten seeds", 1, "studies.picture", {"runs": 10},
-                       plays=False),
+    # pages
     "film": Command("docs/forgetting.html: ten learning phases, with a slider", 3, "docs.film",
                     plays=False),
     "results": Command("figures/README.md and the numbers in README.md", 0, "lab.pages",

@@ -146,7 +146,7 @@ def frames(replay):
         for axis, name in zip(axes, SHOWN, strict=True):
             axis.clear()
             s = toy.deviation(known[name], network, toy.plane(61))
-            toy.draw_map(axis, s, replay.contexts[:phase * replay.L], replay.memory)
+            draw_map(axis, s, replay.contexts[:phase * replay.L], replay.memory)
             axis.set_xlabel(f"forgotten tuples: {times(ratios[name][0])}", fontsize=10)
             axis.set_title(PANELS[name], fontsize=11, fontweight="bold", color=COLORS[name])
         said = "before" if move == "before" else "after"
@@ -156,6 +156,18 @@ def frames(replay):
         pictures.append(picture.quantize(128, dither=Image.Dither.NONE))
     pyplot().close(figure)
     return pictures
+
+
+def draw_map(axis, s, contexts, kept):
+    """s(b) on a grid, forgotten tuples and those in the buffer."""
+    side = round(len(s) ** 0.5)
+    axis.contourf(s.clip(LEVELS[0], LEVELS[-1]).reshape(side, side), LEVELS, norm="log",
+                  cmap="viridis", extent=(-EDGE, EDGE, -EDGE, EDGE))
+    axis.plot(*contexts[:-kept].T, "o", color="white", markersize=2.2, markeredgecolor="black",
+              markeredgewidth=0.3)
+    axis.plot(*contexts[-kept:].T, "D", color="black", markersize=3.6, markeredgecolor="white",
+              markeredgewidth=0.6)
+    axis.set(xticks=[], yticks=[], aspect="equal")
 
 
 # The page -----------------------------------------------------------------------------------------

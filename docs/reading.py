@@ -5,7 +5,6 @@ docs/errata.md, classroom/hunts.toml and docs/reading.in.html, a Jinja template 
 HTML. Formulas are kept as MathML in docs/mathml.json: latex2mathml is needed only if one changes.
 """
 import ast
-import base64
 import html
 import json
 import re
@@ -17,11 +16,10 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
-from docs import tiny
+from docs import film, tiny
 from lab.report import plus_minus, title, with_error
 from lab.results import read
 from lab.statistics import difference, grouped, mean_and_error
-from studies import picture
 
 HERE = Path(__file__).parent.parent
 DOCS = HERE / "docs"
@@ -175,6 +173,7 @@ def build():
     """{name: text} of the page, its drawing, and the MathML of its formulas."""
     source, paper, run = (HERE / "nlts.py").read_text(encoding="utf-8"), printed(), tiny.play()
     known = json.loads((DOCS / "mathml.json").read_text(encoding="utf-8"))
+    measured, still = film.contents(film.PAGE.read_text(encoding="utf-8"))
     formulas, joined = {}, tag_lines(source)
     # the first line of each tag
     where = {tag: number for number in sorted(joined, reverse=True) for tag in joined[number]}
@@ -192,14 +191,15 @@ def build():
         return text
 
     jinja = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
-    jinja.filters |= {"anchor": anchor, "prose": prose, "show": tiny.show, "value": value}
+    jinja.filters |= {"anchor": anchor, "prose": prose, "show": tiny.show, "times": film.times,
+                      "value": value}
     template = jinja.from_string((DOCS / "reading.in.html").read_text(encoding="utf-8"))
     page = template.render(
         parts=parts_of(source, joined), lines=code_lines(source), joined=joined, where=where,
         paper=paper, run=run, notation=notation(source), hunts=hunts(source, paper["noticed"]),
-        png=base64.b64encode((HERE / "figures" / "picture.png").read_bytes()).decode(),
-        picture=picture, ruined=ablation(read(HERE / "figures" / "ablation.jsonl"),
-                                         "μ⁰: Eq. 5 on the buffer's rows"))
+        film=measured, memory=film.MEMORY[0], still=still,
+        ruined=ablation(read(HERE / "figures" / "ablation.jsonl"),
+                        "μ⁰: Eq. 5 on the buffer's rows"))
     return {"reading.html": page, "figure1.svg": figure1(page),
             "mathml.json": json.dumps(formulas, ensure_ascii=False, indent=0) + "\n"}
 

@@ -1,4 +1,4 @@
-"""The toy of docs/forgetting.html and of README's picture: arms that learn along an arc.
+"""The toy of docs/forgetting.html: arms that learn along an arc.
 
 A learning phase leaves two things behind, its network and its prior. What an arm knows between two
 phases is that prior and the tuples that it has seen since: `Replay.posteriors` adds them up.
@@ -42,11 +42,9 @@ PANELS = {"no": "no prior", "printed": "the paper’s prior", "smallest": "the p
 # Contexts, rewards, network -----------------------------------------------------------------------
 
 def stream(kind, n, rng):
-    """Contexts (n, 2) along a half circle: from 'one' distribution all over it, or 'moved' from
-    its left end to its right, or 'moving' there and back."""
+    """Contexts (n, 2) along a half circle: from 'one' distribution all over it, or 'moving' from
+    its left end to its right and back."""
     place, time = rng.random(n), np.arange(n) / n
-    if kind == "moved":
-        place = np.sort(place)
     if kind == "moving":
         place = (1 - np.abs(2 * time - 1) + 0.1 * (place - 0.5)).clip(0, 1)
     angle = np.pi * (1 - place)
@@ -148,19 +146,6 @@ def ratio(arm, full, network, contexts):
         return None
     s, right = (deviation(one, network, contexts) for one in (arm, full))
     return float(np.exp(np.log(s / right).mean()))
-
-
-def draw_map(axis, s, contexts, kept):
-    """s(b) on a grid, and tuples; returns what a color bar and a legend need."""
-    side = round(len(s) ** 0.5)
-    bands = axis.contourf(s.clip(LEVELS[0], LEVELS[-1]).reshape(side, side), LEVELS, norm="log",
-                          cmap="viridis", extent=(-EDGE, EDGE, -EDGE, EDGE))
-    forgotten = axis.plot(*contexts[:-kept].T, "o", color="white", markersize=2.2,
-                          markeredgecolor="black", markeredgewidth=0.3)
-    buffer = axis.plot(*contexts[-kept:].T, "D", color="black", markersize=3.6,
-                       markeredgecolor="white", markeredgewidth=0.6)
-    axis.set(xticks=[], yticks=[], aspect="equal")
-    return bands, [*forgotten, *buffer]
 
 
 # A bandit with three arms -------------------------------------------------------------------------

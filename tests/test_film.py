@@ -11,7 +11,6 @@ from PIL import Image
 
 import nlts
 from docs import film, toy
-from studies import picture
 
 SMALL = toy.Sizes(phases=3, L=20, hidden=6, P=10)
 
@@ -142,21 +141,3 @@ def test_the_story_is_true(data, memory):
               in data["views"][f"moving-{memory}"]["regret"].items()}
     loss = regret["no"] - regret["full"]                     # most of it after phase 5
     assert loss[len(loss) // 2 - 1] < loss[-1] / 2
-
-
-# README's picture ---------------------------------------------------------------------------------
-
-def test_claims_of_the_picture_are_counted_and_its_maps_share_a_scale():
-    data = picture.measure(SimpleNamespace(seed=0, runs=1), toy.Sizes(phases=1, L=150, P=20))
-    for name, row in data["shown"].items():
-        contexts, maps = np.array(row["contexts"]), row["maps"]
-        gone, kept = contexts[:-picture.KEPT], contexts[-picture.KEPT:]
-        assert (np.linalg.norm(gone.mean(0) - kept.mean(0)) > 0.8) == (name == "contexts moved on")
-        assert np.mean(maps["no"]) > np.mean(maps["full"]) and len(maps) == 5
-    for row in data["ratios"].values():                      # planted: everybody is twice as unsure
-        row.append({panel: [2.0, 2.0] for panel in picture.PRIORS})
-    told = " ".join(picture.report(data).split())
-    assert "no prior is less certain where tuples were forgotten 2 of 2 seeds" in told
-    assert "within a factor of 1.5 away from tuples 1 of 2 seeds" in told
-    norms = [axis.collections[0].norm for axis in picture.plot(data)[""].axes[:10]]
-    assert len({(norm.vmin, norm.vmax) for norm in norms}) == 1
