@@ -122,6 +122,7 @@ def test_recipes_make_agents_with_their_prior_and_their_memory():
         assert made[name].prior is prior
     full = {name for name, agent in made.items() if name != "linear" and not agent.buffer.capacity}
     assert full == {"neural-linear", "greedy-full", "perfect-prior"}
+    assert made["printed"].prior.solver == {"solver": "SCS", "max_iters": 2500}
     assert made["greedy"].buffer.capacity == 700 and made["greedy"].epsilon == 0
     assert {agent.config for agent in made.values()} == {nlts.Config()}
 
