@@ -16,29 +16,19 @@ def integer(s, low=0, high=2 ** 31):
     return int(s.random.integers(low, high))
 
 
-def positive(s, n):
-    return s.random.uniform(0.2, 2, n)
-
-
-def arm_of(s, *prior, E=(), r=()):
-    """An arm with this prior that has seen these tuples: in a state that the reference computes, so
-    that each function is tested alone."""
-    arm = s.nlts.BayesianLinearRegression(*prior)
-    if len(E):
-        names = ("Phi", "f", "R2", "root", "mu_hat", "a", "b", "n")
-        if s.is_reference:
-            arm.update(E, r)
-        state = s.tell([getattr(arm, name) for name in names])
-        for name, value in zip(names, state, strict=True):
-            setattr(arm, name, np.array(value) if isinstance(value, list) else value)
-    return arm
+def scalar_arm(s, Phi0, mu0=0.0):
+    """An arm with one feature that has seen nothing."""
+    return s.nlts.BayesianLinearRegression([[Phi0]], [mu0], 6.0, 6.0)
 
 
 def posterior(s, g, n=0, b0=2.0):
     """An arm that has seen n tuples, and the tuples: arm, E, r."""
     root, E, r = s.normal(g, g), s.normal(n, g), s.normal(n)
-    prior = root @ root.T + np.eye(g), s.normal(g), 3.0, b0
-    return arm_of(s, *prior, E=E, r=r), E, r
+    Phi0, mu0 = root @ root.T + np.eye(g), s.normal(g)
+    arm = s.nlts.BayesianLinearRegression(Phi0, mu0, 3.0, b0)
+    for phi, reward in zip(E, r, strict=True):
+        arm.update(phi, reward)
+    return arm, E, r
 
 
 def forgotten_arms(s, *features):
@@ -97,12 +87,12 @@ def same_error(s, function, *args):
 
 
 def same_twice(s, draw):
-    """Compare draw() with draw(): NumPy's global generator does not matter."""
+    """Whether draw() is the same in two states of NumPy's global generator."""
     drawn = []
     for global_seed in (1, 2):
         np.random.seed(global_seed)
-        drawn.append(draw())
-    s.same(drawn, how="twice")
+        drawn.append(np.asarray(draw()).tolist())
+    s.same("the same" if drawn[0] == drawn[1] else "another", "the second of two draws")
 
 
 def same_draws(s, functions, *args, **law):
@@ -128,7 +118,7 @@ def blr_update(s):
                 s.same_state(arm, *names, how="root" if "root" in names else "close")
 
     if s.test("the example by hand of the page: phi = 2 and r = 3, then phi = 1 and r = 0"):
-        arm = arm_of(s, [[1.0]], [0.0], 6.0, 6.0)
+        arm = scalar_arm(s, 1.0)
         for phi, r in ((2.0, 3.0), (1.0, 0.0)):
             s.call(arm.update, np.array([phi]), r)
             s.same_state(arm, *STATE)
@@ -142,7 +132,7 @@ def blr_update(s):
 
 def blr_s2(s):
     if s.test("one dimension: phi^2 over the precision"):
-        arm = arm_of(s, [[4.0]], [0.0], 6.0, 6.0)
+        arm = scalar_arm(s, 4.0)
         s.same(s.call(arm.s2, s.normal(3, 1)))
 
     if s.test("each row, under a posterior with data; the arm stays as it is"):
@@ -176,15 +166,14 @@ OWN_GENERATOR = "the rng that is passed in decides, NumPy's global generator doe
 
 def inverse_gamma_noise(s):
     noise, config = s.nlts.inverse_gamma_noise, s.nlts.Config()
-    for title, *classes in (
+    for title, scales in (
             ("one nu2 for each arm, from its own a and b, independent of the others",
-             (0.3, 2.0, 20.0)),
-            ("five arms, and one", (0.1, 1.0, 5.0, 0.5, 50.0), (3.0,))):
+             (0.1, 1.0, 5.0, 0.5, 50.0)),
+            ("also of one arm", (3.0,))):
         if s.test(title):
-            for scales in classes:
-                arms = [posterior(s, 1, 3, b0)[0] for b0 in scales]
-                args = [[arm.a for arm in arms], 0.0, [arm.b for arm in arms]]
-                same_draws(s, [noise], arms, config, s.random, law="invgamma", args=args)
+            arms = [posterior(s, 1, 3, b0)[0] for b0 in scales]
+            args = [[arm.a for arm in arms], 0.0, [arm.b for arm in arms]]
+            same_draws(s, [noise], arms, config, s.random, law="invgamma", args=args)
 
     if s.test(OWN_GENERATOR):
         arms, seed = [posterior(s, 1, n)[0] for n in (3, 9)], integer(s)
@@ -203,9 +192,6 @@ def same_samples(s, arms, nu2):
 def blr_sample(s):
     if s.test("mean and covariance nu2 precision^-1"):
         same_samples(s, [posterior(s, 3, 4)[0]], 9.0)
-
-    if s.test("a skew covariance, a small nu2"):
-        same_samples(s, [arm_of(s, [[50.0, 6.0], [6.0, 1.0]], [1.0, -1.0], 9.0, 2.0)], 0.04)
 
     if s.test("two arms in turn, independent of each other; the arms stay as they are"):
         arms = [posterior(s, 3, n)[0] for n in (2, 9)]
@@ -284,7 +270,9 @@ def linearts_act(s):
                 agent, other = (s.nlts.LinearTS(2, n_arms, seed=seed, initial_pulls=pulls)
                                 for _ in range(2))
                 agent.chosen = np.full(n_arms, chosen)
-                s.same([other.scores(context), s.call(agent.act, context)], how="largest")
+                best = np.argmax(other.scores(context))
+                played = s.call(agent.act, context)
+                s.same("the largest" if played == best else "another", "the score that is played")
                 s.same(agent.chosen.sum(), "chosen.sum()")
 
 
@@ -365,9 +353,8 @@ def match_mean(s):
 def invertible_prior(s):
     prior = s.nlts.invertible_prior
     if s.test("the example by hand of the page: from feature 2 to feature 6"):
-        arm = arm_of(s, [[4.0]], [1.5], 6.0, 6.0)
-        s.same(s.call(prior, [arm], [np.array([[2.0]])], [np.array([[6.0]])],
-                      s.normal(1, 1), 0.25))
+        E_old, E_new = np.array([[2.0]]), np.array([[6.0]])
+        s.same(s.call(prior, [scalar_arm(s, 4.0, 1.5)], [E_old], [E_new], s.normal(1, 1), 0.25))
 
     if s.test("square and invertible features: Eqs. 7 and 8"):
         s.same(s.call(prior, *forgotten_arms(s, square(s, 3))), digits=1e-3)
@@ -387,24 +374,24 @@ def invertible_prior(s):
 # matching -----------------------------------------------------------------------------------------
 
 def match_covariance_sdp(s):
-    for title, E, s2 in (
-            ("one dimension: the least squares of Eq. 6", (1, 1), None),
-            ("as many tuples as features", (3, 3), None),
-            ("more tuples than a covariance can match", (12, 2), None),
-            ("S stays positive semidefinite where least squares alone would not",
-             [[1.0, 0.0], [0.0, 1.0], [0.7, 0.7]], [1.0, 1.0, 4.0])):
+    matched, uniform = s.nlts.match_covariance_sdp, s.random.uniform
+    for title, n, g in (("one dimension: the least squares of Eq. 6", 1, 1),
+                        ("as many tuples as features", 3, 3),
+                        ("more tuples than a covariance can match", 12, 2)):
         if s.test(title):
-            E = np.array(E) if s2 else s.normal(*E)
-            s2 = np.array(s2) * positive(s, 1) if s2 else positive(s, len(E))
-            s.same(s.call(s.nlts.match_covariance_sdp, E, s2), how="fits", E=E.tolist(),
-                   s2=s2.tolist())
+            E, s2 = s.normal(n, g), uniform(0.2, 2, n)
+            s.same(s.call(matched, E, s2), how="fits", E=E.tolist(), s2=s2.tolist())
+
+    if s.test("S stays positive semidefinite where least squares alone would not"):
+        E, s2 = np.array([[1.0, 0.0], [0.0, 1.0], [0.7, 0.7]]), np.array([1.0, 1.0, 4.0])
+        s.same(s.call(matched, E, s2), how="fits", E=E.tolist(), s2=s2.tolist())
 
     if s.test("with rho and least: the one solution of a unique problem"):
-        for n, size, options in ((4, 1.0, {"rho": 0.1, "least": 0.05}), (3, 3.0, {"rho": 2.0}),
-                                 (3, 0.05, {"rho": 2.0, "least": 0.3})):
-            E = s.normal(n, 2 if n == 3 else 3)
-            s.same(s.call(s.nlts.match_covariance_sdp, E, size * positive(s, n), **options),
-                   digits=2e-2)
+        for n, g, size, options in ((4, 3, 1.0, {"rho": 0.1, "least": 0.05}),
+                                    (3, 2, 3.0, {"rho": 2.0}),
+                                    (3, 2, 0.05, {"rho": 2.0, "least": 0.3})):
+            E, s2 = s.normal(n, g), size * uniform(0.2, 2, n)
+            s.same(s.call(matched, E, s2, **options), digits=2e-2)
 
 
 # limited ------------------------------------------------------------------------------------------
@@ -491,7 +478,7 @@ def better_prior(s):
 
 def play_prior(s):
     """A call in the arena: the arguments come from an agent of the grader's."""
-    arms, E_old, E_new, weights, lam = s.tell()
+    arms, E_old, E_new, weights, lam = s.told
     forgotten = [s.nlts.BayesianLinearRegression(*arm) for arm in arms]
     E_old, E_new = ([np.reshape(E, (-1, len(weights[0]))) for E in rows] for rows in (E_old, E_new))
     s.same(s.nlts.better_prior(forgotten, E_old, E_new, np.array(weights), lam))
@@ -501,4 +488,4 @@ def play_prior(s):
 
 def run_pytest(s):
     """A student's own test, run on a program that imports pytest."""
-    s.same(s.nlts.pytest.main(s.tell()))
+    s.same(s.nlts.pytest.main(s.told))

@@ -152,15 +152,8 @@ def one_by_one(yours, right, how, options):
 
 
 def compare(result, right, how, **options):
-    """One result of a worker beside the expected one, or the failure in words. twice: two results
-    are the same; largest: the second is the place of the largest number in the first."""
+    """One result of a worker beside the expected one, or the failure in words."""
     try:
-        if how == "twice":
-            right, result = result
-            how, options = "close", {"digits": 0.0}
-        elif how == "largest":
-            scores, result = result
-            right, how = int(as_numbers(scores).argmax()), "close"
         with np.errstate(all="ignore"):
             return judge_value(result, right, how, options)
     except (ValueError, TypeError, OverflowError, LinAlgError, RecursionError) as error:

@@ -62,7 +62,7 @@ class HuntGrader(Grader):
         del files[submission.main]                   # it is not what is tested
         with Worker("", f"import pytest\n{program}", files, str(PurePosixPath(path).parent),
                     self.seconds, self.sandbox) as worker:
-            codes = worker.ask({"case": "run_pytest", "told": [PYTEST]}).get("results")
+            codes = worker.ask({"case": "run_pytest", "told": PYTEST}).get("results")
         if codes not in ([0], [1]):
             raise Broken("pytest cannot run it")
         return codes == [1]

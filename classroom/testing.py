@@ -19,8 +19,8 @@ def record(part, reference, seed):
     case, names, tests = getattr(cases, part.marker), Script(reference), []
     case(names)
     for title in names.titles:
-        own = np.random.SeedSequence([seed, *f"{part.marker} {title}".encode()])
-        request = {"case": part.marker, "title": title, "seed": own.generate_state(2).tolist()}
+        own = np.random.default_rng([seed, *f"{part.marker} {title}".encode()])
+        request = {"case": part.marker, "title": title, "seed": int(own.integers(2 ** 63))}
         script = Script(reference, title, request["seed"])
         reply = script.play(case)
         if "failed" in reply:
@@ -30,14 +30,14 @@ def record(part, reference, seed):
                 right = [np.mean(right, 0).tolist(), np.std(right, 0).tolist()]
             if check:
                 check["right"] = right
-        tests.append((title, request | {"told": script.told}, script.steps))
+        tests.append((title, request, script.steps))
     return tests
 
 
 def play(module, request):
     """What a worker replies to a request, in this process."""
-    case, *rest = map(request.get, ("case", "title", "seed", "told"))
-    return Script(module, *rest).play(getattr(cases, case))
+    case = getattr(cases, request["case"])
+    return Script(module, request["title"], request["seed"]).play(case)
 
 
 def judge(steps, reply):
