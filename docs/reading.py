@@ -191,8 +191,8 @@ def build():
         return text
 
     jinja = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
-    jinja.filters |= {"anchor": anchor, "prose": prose, "show": tiny.show, "times": film.times,
-                      "value": value}
+    jinja.filters |= {"anchor": anchor, "prose": prose, "show": tiny.show, "value": value,
+                      "times": lambda x: film.times(x).replace(" ", "\N{NO-BREAK SPACE}")}
     template = jinja.from_string((DOCS / "reading.in.html").read_text(encoding="utf-8"))
     page = template.render(
         parts=parts_of(source, joined), lines=code_lines(source), joined=joined, where=where,

@@ -1,9 +1,8 @@
 """Headless Chromium through chromedriver, with the standard library alone."""
 import contextlib
 import json
-import socket
+import re
 import subprocess
-import time
 import urllib.error
 import urllib.request
 
@@ -66,21 +65,12 @@ class Browser:
 @contextlib.contextmanager
 def browser(profile):
     """A browser that ends with the block; `profile` is an empty directory for its files."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    driver = subprocess.Popen(["chromedriver", f"--port={port}"], stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL)
-    window = None
-    try:
-        for _ in range(100):
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-                break
-            time.sleep(0.1)
-        window = Browser(port, profile)
-        yield window
-    finally:
-        if window:
+    command = ["chromedriver", "--port=0"]            # a free one, which it says
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as driver:
+        try:
+            started = next(line for line in driver.stdout if "successfully" in line)
+            window = Browser(re.search(r"port (\d+)", started)[1], profile)
+            yield window
             window.ask("", method="DELETE")
-        driver.terminate()
-        driver.wait()
+        finally:
+            driver.terminate()

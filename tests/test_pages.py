@@ -44,9 +44,10 @@ def browser(tmp_path_factory):
 
 @pytest.fixture
 def page(browser):
-    """Open a page; at the end the console must be empty."""
+    """Open a page: nothing is wider than the screen; at the end the console must be empty."""
     def load(name, width=1280, height=900, **looks):
         browser.get((DOCS / "x").as_uri()[:-1] + name, width, height, **looks)
+        assert browser.run("return document.documentElement.scrollWidth") <= width
         return browser
 
     yield load
@@ -59,24 +60,12 @@ def boxes(window, selector):
                       "element => element.getBoundingClientRect())", selector)
 
 
-# Both pages ---------------------------------------------------------------------------------------
-
-@pytest.mark.slow
-@pytest.mark.parametrize("width", [1280, 1000, 400])
-@pytest.mark.parametrize("name", PAGES)
-def test_nothing_is_wider_than_the_screen(page, name, width):
-    window = page(name, width, dark=width == 400)
-    assert window.run("return document.documentElement.scrollWidth") <= width
-
-
 @pytest.mark.slow
 def test_printed_the_maps_stand_in_a_row_and_no_line_of_code_is_lost(page):
     window = page("forgetting.html", 794, 1123, media="print")           # A4
     assert len({box["top"] for box in boxes(window, "canvas")}) == 1
-    assert window.run("return document.documentElement.scrollWidth") <= 794
     window = page("reading.html", 1123, 794, media="print")
     assert all(box["height"] for box in boxes(window, "code[id]"))
-    assert window.run("return document.documentElement.scrollWidth") <= 1123
 
 
 # docs/reading.html --------------------------------------------------------------------------------
@@ -84,7 +73,7 @@ def test_printed_the_maps_stand_in_a_row_and_no_line_of_code_is_lost(page):
 @pytest.mark.slow
 @pytest.mark.parametrize("width, columns", [(1280, 2), (1000, 2), (400, 1)])
 def test_a_card_stands_beside_its_code_and_the_navigation_hides_nothing(page, width, columns):
-    window = page("reading.html", width)
+    window = page("reading.html", width, dark=width == 400)
     assert len({box["left"] for box in boxes(window, ".paper, .code")[:2]}) == columns
     window.run("location.hash = 'line-2-14'")
     bar, card = boxes(window, "nav, #line-2-14")
@@ -190,7 +179,7 @@ def test_play_steps_and_ends_and_the_regret_grows(page):
 
 @pytest.mark.slow
 def test_the_keyboard_alone_reaches_everything(page):
-    window = page("forgetting.html?at=0,0")
+    window = page("forgetting.html?at=0,0", 1000)
     reached = set()
     for _ in range(20):
         window.press("tab")
@@ -214,7 +203,7 @@ def test_a_slide_fits_a_projector(page, query):
 
 @pytest.mark.slow
 def test_on_a_phone_targets_are_large_and_maps_stay_in_place(page):
-    window = page("forgetting.html?phase=1&move=before", 400, 800)
+    window = page("forgetting.html?phase=1&move=before", 400, 800, dark=True)
     targets = boxes(window, "#play, #phase, label")
     assert min(box["height"] for box in targets if box["height"]) >= 44
     assert boxes(window, "#bar")[0]["bottom"] == 800
