@@ -150,9 +150,9 @@ class Archive:
         self.nlts, self.agent = nlts, agent
         self.contexts, self.rewards = [[], [], []], [[], [], []]
 
-    def advance(self, steps, seed=0, scale=1):
+    def advance(self, steps, scale=1):
         for _ in range(steps):
-            context, rewards = step_of(self.agent, seed)
+            context, rewards = step_of(self.agent)
             arm = self.agent.act(context)
             self.contexts[arm].append(context)
             self.rewards[arm].append(scale * rewards[arm])

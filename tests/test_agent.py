@@ -71,21 +71,6 @@ def test_scores_are_sampled_with_the_agents_generator_from_the_first_step(nlts):
     assert agent.act([1.0, 2.0]) == again.argmax()
 
 
-@pytest.mark.parametrize("options", [{}, {"v": 0.3, "lam": 1, "initial_pulls": 0}])
-def test_regret_falls_and_stays_close_to_an_oracle(nlts, options):
-    rng = np.random.default_rng(5)
-    means, contexts = rng.normal(size=(4, 5)), rng.normal(size=(1500, 5))
-    agent, regret = nlts.LinearTS(5, 4, seed=1, **options), []
-    for context in contexts:
-        expected = means @ context
-        arm = agent.act(context)
-        regret.append(expected.max() - expected[arm])            # an oracle's is 0
-        agent.update(context, arm, expected[arm] + 0.3 * rng.normal())
-    thirds = np.reshape(regret, (3, -1)).mean(1)
-    assert thirds[0] > 3 * thirds[1] > 0 and thirds[1] > thirds[2]
-    assert thirds[2] < 0.01 * (contexts @ means.T).max(1).mean()
-
-
 def test_noise_is_a_function_of_all_arms(nlts):
     """It is called once per decision, before any sample, and its nu2 are those that are used."""
     calls = []

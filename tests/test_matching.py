@@ -95,20 +95,18 @@ def test_eq_6_may_have_one_solution_with_fewer_tuples_than_numbers_in_S(nlts):
 
 # what is refused ----------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("arguments, name", [
-    (([[1.0, np.nan]], [1.0]), "E_new"), (([[1.0, 2.0]], [1.0, 2.0]), "E_new"),
-    (([1.0, 2.0], [1.0, 2.0]), "E_new"), (([[1.0, 2.0]], [-1.0]), "E_new, s2"),
-    (([[1.0, 2.0]], [np.inf]), "s2"), (([[1.0, 2.0]], ["x"]), "s2"),
-    (([[1.0, 2.0]], [[1.0]]), "s2"), (([[1e-100, 0.0]], [1.0]), "E_new, s2"),
-    ((np.empty((0, 2)), []), "E_new, s2"), (([[0.0, 0.0]], [1.0]), "E_new, s2"),
-    (([[1.0, 2.0]], [0.0]), "E_new, s2"), (([[1.0, 2.0], [0.0, 0.0]], [0.0, 1.0]), "E_new, s2"),
+@pytest.mark.parametrize("E_new, s2, name", [
+    ([[1.0, np.nan]], [1.0], "E_new"), ([[1.0, 2.0]], [1.0, 2.0], "E_new"),
+    ([[1.0, 2.0]], [np.inf], "s2"), ([[1.0, 2.0]], [[1.0]], "s2"),
+    ([[1.0, 2.0]], [-1.0], "E_new, s2"), ([[1e-100, 0.0]], [1.0], "E_new, s2"),
+    (np.empty((0, 2)), [], "E_new, s2"), ([[1.0, 2.0], [0.0, 0.0]], [0.0, 1.0], "E_new, s2"),
 ])
-def test_matching_names_bad_input(nlts, arguments, name):
+def test_matching_names_bad_input(nlts, E_new, s2, name):
     with pytest.raises(ValueError, match=f"^{name}: expected"):
-        nlts.match_covariance(*arguments)
+        nlts.match_covariance(E_new, s2)
 
 
-@pytest.mark.parametrize("value", [0.0, -1.0, 1e-7, 1.0, np.nan, np.inf])
+@pytest.mark.parametrize("value", [-1.0, 1e-7, 1.0, np.nan])
 @pytest.mark.parametrize("name", ["ridge", "floor"])
 def test_matching_names_a_ridge_or_floor_out_of_reach(nlts, name, value):
     with pytest.raises(ValueError, match="^ridge, floor: expected"):
