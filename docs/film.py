@@ -17,7 +17,7 @@ import numpy as np
 from PIL import Image
 
 from docs import toy
-from docs.toy import EDGE, LEVELS, MOVES, PANELS
+from docs.toy import EDGE, MOVES, PANELS
 from lab.report import pyplot, text_table
 
 DOCS = Path(__file__).parent
@@ -25,6 +25,7 @@ PAGE = DOCS / "forgetting.html"
 KINDS = {"moving": "moving", "one": "one distribution"}              # of contexts
 MEMORY = [30, 60, 120]                                # sizes of the buffer
 EVERY = 10                                            # steps between two points of the regret
+LEVELS = [0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 1, 2, 3, 5, 10]            # of s(b), in the maps
 RIVAL = 0.0                                           # what the safe arm at the cross pays
 SHOWN = ["no", "printed", "carried", "full"]          # the four maps
 COLORS = {"no": "#a8487f", "printed": "#b84f00", "carried": "#0068a3", "full": "#1c1c1e"}

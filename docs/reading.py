@@ -144,7 +144,7 @@ def printed():
 
 
 def marked(text):
-    """HTML of a cell of Markdown."""
+    """HTML of a line of Markdown."""
     return re.sub("`([^`]*)`", r"<code>\1</code>", html.escape(text.strip()))
 
 
@@ -191,7 +191,8 @@ def build():
         return text
 
     jinja = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
-    jinja.filters |= {"anchor": anchor, "prose": prose, "show": tiny.show, "value": value,
+    jinja.filters |= {"anchor": anchor, "marked": marked, "prose": prose, "show": tiny.show,
+                      "value": value,
                       "times": lambda x: film.times(x).replace(" ", "\N{NO-BREAK SPACE}")}
     template = jinja.from_string((DOCS / "reading.in.html").read_text(encoding="utf-8"))
     page = template.render(

@@ -18,7 +18,6 @@ MOVES = ["before", "out", "carry", "back"]            # of a learning phase
 NOISE = 0.1                                           # standard deviation of rewards
 EDGE = 2.0                                            # the plane is [-EDGE, EDGE]^2
 FAR = 0.7                                             # from every tuple: away from tuples
-LEVELS = [0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 1, 2, 3, 5, 10]            # of s(b), in the maps
 BEST = 1.2 * np.array([[-0.9, 0], [0, 0.6], [0.9, 0]])  # where, on hills, an arm pays most
 
 

@@ -109,17 +109,17 @@ def test_the_numbers_are_of_the_program_as_it_is(data, kind):
 
 
 def test_measured_reported_and_written_on_small_sizes():
-    measured = film.measure(SimpleNamespace(seed=0), toy.Sizes(2, L=40, hidden=8, P=20), runs=2)
+    measured = film.measure(SimpleNamespace(seed=0), toy.Sizes(1, L=80, hidden=6, P=20), runs=2)
     data, original = measured
     assert film.report(measured).count("\n") == 6 * len(toy.PANELS) + 1
     files = film.files(measured)
     again = replayed(film.contents(files["forgetting.html"])[0], "moving", film.MEMORY[0])
     for move in toy.MOVES:                                   # what was encoded comes back
-        network, known = original.posteriors(2, move)
-        for name, arm in again.posteriors(2, move)[1].items():
+        network, known = original.posteriors(1, move)
+        for name, arm in again.posteriors(1, move)[1].items():
             s = [toy.deviation(one, network, original.contexts) for one in (arm, known[name])]
             np.testing.assert_allclose(*s, rtol=1e-6)
-    assert Image.open(io.BytesIO(files["film.gif"])).n_frames == 4
+    assert Image.open(io.BytesIO(files["film.gif"])).n_frames == 2
 
 
 @pytest.mark.parametrize("memory", film.MEMORY)
@@ -137,6 +137,8 @@ def test_the_story_is_true(data, memory):
     assert s[10]["carried"] < s[6]["carried"] and s[10]["printed"] < s[6]["printed"]
     gone, away = data["views"][f"one-{memory}"]["ratio"][-1]["printed"]
     assert away < gone < 1
+    ratio = data["views"][f"moving-{memory}"]["ratio"][-1]   # what reading.html says of its picture
+    assert ratio["no"][0] > 3 and ratio["smallest"][1] < ratio["printed"][1] < 1
     regret = {name: np.array(line) for name, line
               in data["views"][f"moving-{memory}"]["regret"].items()}
     loss = regret["no"] - regret["full"]                     # most of it after phase 5

@@ -19,8 +19,6 @@ LINES = SOURCE.split("\n")
 HUNTS = tomllib.loads((HERE / "classroom" / "hunts.toml").read_text(encoding="utf-8"))
 PAPER = {f"[1.{k}]" for k in range(1, 7)} | {f"[2.{k}]" for k in range(1, 25)}
 PAPER |= {f"Eq. {k}" for k in range(1, 9)}
-
-
 PAGE = HERE / "docs" / "reading.html"
 
 
@@ -53,10 +51,11 @@ def test_the_page_is_one_file_that_loads_nothing(text, ids):
 
 # Tags and lines -----------------------------------------------------------------------------------
 
-def test_every_line_and_equation_has_code_and_every_tag_a_line(ids):
+def test_every_line_and_equation_has_code_every_tag_a_line_and_every_why_its_place(ids):
     assert set().union(*reading.tag_lines(SOURCE).values()) == PAPER
     assert sorted(item["tag"] for item in reading.printed()["item"]) == sorted(PAPER)
-    assert {reading.anchor(tag) for tag in PAPER} <= set(ids)
+    beside = PAPER | {f"why {item['part']}" for item in reading.printed()["why"]}
+    assert {reading.anchor(tag) for tag in beside} <= set(ids)
 
 
 def test_a_tag_holds_for_its_statement_or_the_one_below_or_the_head_of_a_function():
@@ -80,23 +79,17 @@ def test_the_notation_is_a_table():
     assert rows[-1][1:3] == ["S", "(g, g)"] and all(row[3] for row in rows)
 
 
-# Why, errata, wrong lines -------------------------------------------------------------------------
-
-def test_each_why_stands_beside_a_part(ids):
-    assert {reading.anchor(f"why {item['part']}") for item in reading.printed()["why"]} <= set(ids)
-
-
-TESTS = {name: file for file in [HERE / "test_nlts.py", *HERE.glob("tests/test_*.py")]
-         for name in re.findall(r"def (test_\w+)", file.read_text(encoding="utf-8"))}
-
+# Errata, wrong lines ------------------------------------------------------------------------------
 
 def test_errata_open_in_place_and_name_a_test_that_exists(text):
+    files = [HERE / "test_nlts.py", *HERE.glob("tests/test_*.py")]
+    there = re.findall(r"def (test_\w+)", "".join(map(Path.read_text, files)))
     for item in reading.printed()["item"]:
         assert ("right" in item) == bool(item["errata"]) == ("why" in item), item["tag"]
         for number, erratum in item["errata"].items():
             assert f"<summary>Erratum {number}:" in text and erratum["right"] in text
             tests = re.findall(r"::(test_\w+)", erratum["tests"])
-            assert tests and set(tests) <= set(TESTS), number
+            assert tests and set(tests) <= set(there), number
 
 
 def hunted():
