@@ -25,15 +25,16 @@ from lab.recipes import RECIPES, Recipe, with_settings
 SMALL = {"L": 40, "P": 5, "batch": 8}
 
 
-def options(out, **changes):
+@pytest.fixture
+def options(tmp_path):
     """What the command line gives."""
-    return Options("table", **{"steps": 60, "runs": 2, "jobs": 1, "out": out} | changes)
+    return Options("table", steps=20, runs=2, jobs=1, out=tmp_path)
 
 
-def some_runs(given, *names, dataset="statlog", **more):
+def some_runs(options, *names, dataset="statlog", **more):
     """Runs of these algorithms with few mini-batches."""
-    return [run for name in names or ("both-priors",) for run in results.make_runs(
-        given, dataset, name, with_settings(RECIPES[name], **SMALL), **more)]
+    return [task for name in names for task in results.make_runs(
+        options, dataset, name, with_settings(RECIPES[name], **SMALL), **more)]
 
 
 class Inline(Executor):
@@ -151,33 +152,31 @@ def test_the_perfect_prior_trains_on_the_buffer_and_knows_all_data():
 
 # Files of results ---------------------------------------------------------------------------------
 
-def test_finished_runs_are_not_played_again(tmp_path, pool, capsys):
-    given = options(tmp_path)
-    first = results.execute(given, some_runs(given, "no-prior", "linear"))
+def test_finished_runs_are_not_played_again(options, pool, capsys):
+    tasks = some_runs(options, "no-prior", "linear", variant="x")
+    first = results.execute(options, tasks)
     assert pool.played == [("no-prior", 0), ("linear", 0), ("no-prior", 1), ("linear", 1)]
     assert [(result["algorithm"], result["run"]) for result in first] == pool.played
-    task = some_runs(given, "no-prior")[0]
-    expected = {"dataset": "statlog", "algorithm": "no-prior", "run": 0, "steps": 60,
-                "key": keys.key(task), "task": keys.task_id(task)}
+    expected = {"dataset": "statlog", "algorithm": "no-prior", "variant": "x", "run": 0,
+                "steps": 20, "key": keys.key(tasks[0]), "task": keys.task_id(tasks[0])}
     assert expected.items() <= first[0].items()
     assert f"numpy {np.__version__}" in first[0]["played_on"]
-    assert results.execute(given, some_runs(given, "no-prior", "linear")) == first
+    assert results.execute(options, tasks) == first
     assert "4 runs on file, 0 to play" in capsys.readouterr().err
-    more = replace(given, runs=3)
-    results.execute(more, some_runs(more, "linear"))
+    more = replace(options, runs=3)
+    results.execute(more, some_runs(more, "linear", variant="x"))
     assert pool.played[4:] == [("linear", 2)]
-    fresh = results.execute(replace(given, fresh=True), some_runs(given, "linear"))
+    fresh = results.execute(replace(options, fresh=True), tasks[2:])
     assert pool.played[5:] == [("linear", 0), ("linear", 1)] and len(fresh) == 2
-    assert len(results.read(tmp_path / "table.jsonl")) == 5      # other tasks stay
+    assert len(results.read(options.out / "table.jsonl")) == 5       # other tasks stay
 
 
-def test_an_unfinished_line_is_dropped_and_played_again(tmp_path, pool):
-    given, path = options(tmp_path), tmp_path / "table.jsonl"
-    first = results.execute(given, some_runs(given, variant="x"))
+def test_an_unfinished_line_is_dropped_and_played_again(options, pool):
+    tasks, path = some_runs(options, "linear"), options.out / "table.jsonl"
+    first = results.execute(options, tasks)
     path.write_bytes(path.read_bytes()[:-20])
-    again = results.execute(given, some_runs(given, variant="x"))
+    again = results.execute(options, tasks)
     assert [result["reward"] for result in again] == [result["reward"] for result in first]
-    assert {result["variant"] for result in again} == {"x"}
     assert len(pool.played) == 3 and len(results.read(path)) == 2
 
 
@@ -190,18 +189,16 @@ def test_a_damaged_line_is_named(tmp_path, damage):
         results.read(path)
 
 
-def test_missing_data_is_skipped_unless_its_results_are_on_file(
-        tmp_path, pool, no_cache, capsys):
-    given = options(tmp_path / "out", steps=20, runs=1)
-    tasks = [*some_runs(given, "linear"), *some_runs(given, "linear", dataset="covertype")]
-    [found] = results.execute(given, tasks)
+def test_missing_data_is_skipped_unless_its_results_are_on_file(options, pool, no_cache, capsys):
+    here, missing = (some_runs(options, "linear", dataset=d)[0] for d in ("statlog", "covertype"))
+    [found] = results.execute(options, [here, missing])
     assert found["dataset"] == "statlog" and "fetch covertype" in capsys.readouterr().err
-    made_up = found | {"dataset": "covertype", "key": keys.key(tasks[1])}
-    results.append(given.out / "table.jsonl", made_up)
-    assert made_up in results.execute(given, tasks)
+    made_up = found | {"dataset": "covertype", "key": keys.key(missing)}
+    results.append(options.out / "table.jsonl", made_up)
+    assert made_up in results.execute(options, [here, missing])
     assert "skipped" not in capsys.readouterr().err
     with pytest.raises(SystemExit, match="nothing to report"):
-        results.execute(replace(given, out=tmp_path / "else"), tasks[1:])
+        results.execute(replace(options, command="equal"), [missing])
 
 
 def test_only_runs_that_every_algorithm_finished_are_kept():
@@ -213,20 +210,19 @@ def test_only_runs_that_every_algorithm_finished_are_kept():
     assert kept == [("xa", 0), ("xa", 2), ("xb", 0), ("xb", 2), ("xc", 0), ("ya", 0)]
 
 
-def test_steps_and_runs_are_those_that_there_are(tmp_path):
-    given = options(tmp_path, steps=10 ** 6, runs=5)
-    assert some_runs(given, dataset="financial")[0].steps == 3713
-    assert some_runs(given, dataset="mushroom")[0].steps == 10 ** 6
-    assert len(some_runs(given, most=3)) == 3 and len(some_runs(given, most=9)) == 5
+def test_steps_and_runs_are_those_that_there_are(options):
+    options = replace(options, steps=10 ** 6, runs=5)
+    assert some_runs(options, "linear", dataset="financial")[0].steps == 3713
+    assert some_runs(options, "linear", dataset="mushroom")[0].steps == 10 ** 6
+    assert [len(some_runs(options, "linear", most=most)) for most in (3, 9)] == [3, 5]
 
 
-def test_a_run_that_fails_stops_the_command_and_loses_nothing(tmp_path, pool, monkeypatch):
-    given = options(tmp_path, runs=1)
+def test_a_run_that_fails_stops_the_command_and_loses_nothing(options, pool, monkeypatch):
     pool.fails, pool.hangs = "no-prior", "both-priors"
     monkeypatch.setattr(results, "as_completed", lambda futures: futures)
     with pytest.raises(ArithmeticError):
-        results.execute(given, some_runs(given, "linear", "no-prior", "both-priors"))
-    assert len(results.read(tmp_path / "table.jsonl")) == 1 and pool.futures[2].cancelled()
+        results.execute(options, some_runs(options, "linear", "no-prior", "both-priors"))
+    assert len(results.read(options.out / "table.jsonl")) == 1 and pool.futures[2].cancelled()
 
 
 # Taking over --------------------------------------------------------------------------------------
@@ -239,50 +235,47 @@ def of_older_code(path, **changes):
                             for k, result in enumerate(found)), encoding="utf-8")
 
 
-def test_results_of_older_code_are_taken_over_if_a_sample_agrees(tmp_path, pool, capsys):
-    given, path = options(tmp_path, steps=20, runs=3), tmp_path / "table.jsonl"
-    tasks = some_runs(given, "linear", "no-prior")
-    before = results.execute(given, tasks)
+def test_results_of_older_code_are_taken_over_if_a_sample_agrees(options, pool, capsys):
+    tasks, path = some_runs(options, "linear", "no-prior"), options.out / "table.jsonl"
+    before = results.execute(options, tasks)
     of_older_code(path)
     older = {result["task"]: result["key"] for result in results.read(path)}
-    assert results.execute(replace(given, verify=True), tasks) == [
+    assert results.execute(replace(options, verify=True), tasks) == [
         result | {"taken_over": older[result["task"]]} for result in before]
-    assert len(pool.played) == 12                          # all six, as there are fewer than 20
     printed = capsys.readouterr().out
-    assert "statlog, no-prior, run 2: the same" in printed and printed.count("the same") == 6
-    results.execute(given, tasks)
-    assert len(pool.played) == 12 and len(results.read(path)) == 6
+    assert "statlog, no-prior, run 1: the same" in printed and printed.count("the same") == 4
+    results.execute(options, tasks)
+    assert len(pool.played) == 8 and len(results.read(path)) == 4    # all, as there are few
 
 
-def test_nothing_is_taken_over_if_one_run_differs(tmp_path, pool, capsys):
-    given, path = options(tmp_path, steps=20), tmp_path / "table.jsonl"
-    tasks = some_runs(given, "linear")
-    results.execute(given, tasks)
+def test_nothing_is_taken_over_if_one_run_differs(options, pool, capsys):
+    tasks, path = some_runs(options, "linear"), options.out / "table.jsonl"
+    results.execute(options, tasks)
     of_older_code(path, explored=2)
     before = path.read_bytes()
     with pytest.raises(SystemExit, match="1 of 2 runs differ, .* stays as it is"):
-        results.execute(replace(given, verify=True), tasks)
+        results.execute(replace(options, verify=True), tasks)
     assert path.read_bytes() == before
     assert "statlog, linear, run 1: differs in explored" in capsys.readouterr().out
     with pytest.raises(SystemExit, match="has no runs"):
-        results.execute(replace(given, verify=True, out=tmp_path / "empty"), tasks)
+        results.execute(replace(options, verify=True, command="equal"), tasks)
 
 
-def test_what_cannot_be_played_here_is_not_taken_over(tmp_path, pool, no_cache):
-    given, path = options(tmp_path, steps=20, runs=1), tmp_path / "table.jsonl"
-    tasks = [*some_runs(given, "linear"), *some_runs(given, "linear", dataset="covertype")]
-    [found] = results.execute(given, tasks)
-    results.append(path, found | {"dataset": "covertype", "key": "old",
-                                  "task": keys.task_id(tasks[1])})
+def test_what_cannot_be_played_here_is_not_taken_over(options, pool, no_cache):
+    here, missing = (some_runs(options, "linear", dataset=d)[0] for d in ("statlog", "covertype"))
+    path = options.out / "table.jsonl"
+    [found] = results.execute(options, [here])
+    made_up = found | {"dataset": "covertype", "key": "x", "task": keys.task_id(missing)}
+    results.append(path, made_up)
     of_older_code(path)
-    results.execute(replace(given, verify=True), tasks)
-    assert [result["key"] for result in results.read(path)] == [keys.key(tasks[0]), "old1"]
+    results.execute(replace(options, verify=True), [here, missing])
+    assert [result["key"] for result in results.read(path)] == [keys.key(here), "old1"]
 
 
-def test_a_sample_is_another_one_each_time_and_has_all_data_sets_and_algorithms(tmp_path):
-    given = options(tmp_path, runs=50)
+def test_a_sample_is_another_one_each_time_and_has_all_data_sets_and_algorithms(options):
+    options = replace(options, runs=50)
     tasks = {f"{d}/{name}/{run}": task for d in ("statlog", "adult", "mushroom")
-             for name in RECIPES for run, task in enumerate(some_runs(given, name, dataset=d))}
+             for name in RECIPES for run, task in enumerate(some_runs(options, name, dataset=d))}
     samples = [results.sample_of(tasks) for _ in range(2)]
     assert set(samples[0]) != set(samples[1])
     for sample in samples:
@@ -337,8 +330,8 @@ def test_a_cluster_plays_the_same_and_refuses_once_the_code_has_changed(cluster,
     arguments = ["table", "--datasets", "adult", "--algorithms", "linear,no-prior", "--runs", "2",
                  "--steps", "410", "--jobs", "2"]
     here, _ = measure(program, *arguments, "--out", str(tmp_path / "here"))
-    there, words = measure(program, *arguments, "--dask", cluster, "--out", str(tmp_path / "there"))
-    assert len(there) == 4, words
+    there, _ = measure(program, *arguments, "--dask", cluster, "--out", str(tmp_path / "there"))
+    assert len(here) == 4
     for result, other in zip(here, there, strict=True):
         assert result | {"seconds": 0} == other | {"seconds": 0}
     edited(program / "nlts.py", "lam: float = 0.25", "lam: float = 0.26")
