@@ -1,8 +1,9 @@
 """docs/reading.html: the paper and nlts.py side by side, joined by the tags in nlts.py.
 
 `python -m docs.reading` builds it from nlts.py, docs/formulas.toml (what the paper prints, why),
-docs/errata.md, classroom/hunts.toml and docs/reading.in.html, a Jinja template that has all the
-HTML. Formulas are kept as MathML in docs/mathml.json: latex2mathml is needed only if one changes.
+docs/errata.md, classroom/hunts.toml, the last phase of docs/forgetting.html, and
+docs/reading.in.html, a Jinja template that has all the HTML. Formulas are kept as MathML in
+docs/mathml.json: latex2mathml is needed only if one changes.
 """
 import ast
 import html
