@@ -10,7 +10,16 @@ from scipy import stats
 
 import datasets
 from lab import fast
-from tests.oracles import Archive, array_of, close, numbers, regressions, small_agent, step_of
+from tests.oracles import (
+    Archive,
+    LinearFeatures,
+    array_of,
+    close,
+    numbers,
+    regressions,
+    small_agent,
+    step_of,
+)
 
 
 @st.composite
@@ -54,42 +63,27 @@ def test_where_no_feature_moves_nothing_changes(nlts, beyond):
     archive.assert_full_regression(rtol=1e-6)
 
 
-class Table(torch.nn.Module):
-    """Any features for any context: a context is the number of a row."""
-
-    def __init__(self, rows, n_arms):
-        super().__init__()
-        self.rows = torch.nn.Parameter(torch.as_tensor(rows))
-        self.weights = torch.nn.Parameter(torch.zeros(n_arms, rows.shape[1], dtype=torch.float64))
-
-    def features(self, x):
-        return self.rows[x[:, 0].long()]
-
-    def forward(self, x):
-        return self.features(x) @ self.weights.T
-
-
 def random_steps(network, buffer, config, rng):
     """A `train` in which features take steps of mean zero, whatever they are; they are skewed."""
-    steps = rng.exponential(size=network.rows.shape) - 1
+    steps = rng.exponential(size=(30, 3)) - 1
     mixing = np.array([[1.0, 0.5, 0.0], [0.0, 1.0, 0.0], [0.3, 0.0, 2.0]])
-    with torch.no_grad():
-        network.rows += torch.as_tensor(steps @ mixing)
+    network.A.data += torch.as_tensor((steps @ mixing).T)
 
 
 def test_the_carried_precision_is_unbiased(nlts, beyond):
     """Against full memory, over 150 runs of three phases: the mean of each of 2 times 6 entries is
-    within 4.5 sigma of the true one (a right program fails one seed in 12,000)."""
+    within 4.5 sigma of the true one (a right program fails one seed in 12,000). The t-th context is
+    e_t, so that its features are a column of A."""
     differences = []
     for seed in range(150):
         rng = np.random.default_rng(seed)
-        network = Table(rng.normal(size=(30, 3)) + [1, 0, -1], 2)
+        network = LinearFeatures((rng.normal(size=(30, 3)) + [1, 0, -1]).T, 2)
         agent = nlts.NeuralLinearTS(network, 2, 6, beyond.carried_prior, random_steps,
                                     L=10, seed=seed)
-        for t in range(30):
-            agent.update([t], int(t % 3 == 0), rng.normal())
-        rows = agent.network.rows.detach().numpy()
         played = np.arange(30) % 3 == 0
+        for context, arm in zip(np.eye(30), played.astype(int), strict=True):
+            agent.update(context, arm, rng.normal())
+        rows = agent.network.A.detach().numpy().T
         for arm, E in zip(agent.arms, (rows[~played], rows[played]), strict=True):
             difference = arm.precision - 0.25 * np.eye(3) - E.T @ E
             differences.append(difference[np.triu_indices(3)])

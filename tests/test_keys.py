@@ -2,6 +2,7 @@
 import sys
 from dataclasses import replace
 from functools import partial
+from unittest import mock
 
 import pytest
 from made_programs import copy_of_program, edited, measure
@@ -28,17 +29,14 @@ PLAYS = {"nlts.py", "datasets.py", "lab/files.py", "lab/fast.py", "lab/keys.py",
 def own_file(tmp_path, monkeypatch):
     """Writes a file of one's own; its module is forgotten after the test."""
     monkeypatch.setattr(sys, "path", list(sys.path))
-    modules = set(sys.modules)
 
     def write(text, name="my_prior.py"):
         path = tmp_path / name
         path.write_text(text, encoding="utf-8")
         return path
 
-    yield write
-    for name in set(sys.modules) - modules:
-        if str(tmp_path) in str(getattr(sys.modules[name], "__file__", "")):
-            del sys.modules[name]
+    with mock.patch.dict(sys.modules):
+        yield write
 
 
 def forget_files():

@@ -129,22 +129,20 @@ def test_recipes_make_agents_with_their_prior_and_their_memory():
 
 
 def test_the_perfect_prior_trains_on_the_buffer_and_knows_all_data():
-    problem, seen = datasets.load("statlog", 80), []
+    problem, trained_on = datasets.load("statlog", 80), []
 
     def train(network, buffer, config, rng):
-        seen.append(buffer.arrays())
+        trained_on.append(buffer.arrays())
 
-    agent = agents.perfect_prior(nlts.MLP(problem.dim, problem.n_arms), problem.n_arms, 14,
-                                 train=train, seed=2, **SMALL)
+    network, buffer = nlts.MLP(problem.dim, problem.n_arms), nlts.ReplayBuffer(14)
+    agent = agents.perfect_prior(network, problem.n_arms, 14, train=train, **SMALL)
     for context, rewards in zip(problem.contexts, problem.rewards, strict=True):
         arm = agent.act(context)
         agent.update(context, arm, rewards[arm])
-    buffer = nlts.ReplayBuffer(14)
-    for stored in agent.buffer.tuples:
-        buffer.add(*stored)
-    assert [len(played) for _, played, _ in seen] == [14, 14] and len(agent.buffer.tuples) == 80
-    for trained_on, last in zip(seen[-1], buffer.arrays(), strict=True):
-        np.testing.assert_array_equal(trained_on, last)
+        buffer.add(context, arm, rewards[arm])
+    assert len(trained_on) == 2 and sum(arm.n for arm in agent.arms) == 80
+    for part, expected in zip(trained_on[-1], buffer.arrays(), strict=True):
+        np.testing.assert_array_equal(part, expected)
     contexts, played, _ = agent.buffer.arrays()
     E = nlts.last_layer_activations(agent.network, contexts[played == 0])
     np.testing.assert_allclose(agent.arms[0].precision, 0.25 * np.eye(50) + E.T @ E, atol=1e-9)
