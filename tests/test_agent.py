@@ -392,8 +392,6 @@ def test_epsilon_greedy_starts_its_posteriors_anew_in_each_phase(nlts, memory):
     advance(agent, 80)
     for arm in agent.arms:
         np.testing.assert_array_equal(arm.Phi0, 0.25 * np.eye(6))
-    with pytest.raises(TypeError, match="prior"):
-        greedy_agent(nlts, prior=nlts.no_prior)
 
 
 AGENTS = {

@@ -173,12 +173,6 @@ def test_what_is_not_an_algorithm_of_its_own_is_refused(own_file, name, text, wo
         own.algorithms(Options("table", prior=own_file(text, name)))
 
 
-def test_an_error_in_the_file_is_told_with_its_line(own_file):
-    with pytest.raises(SyntaxError) as error:
-        own.load(own_file("x = 1\ndef f(:\n"))
-    assert error.value.filename.endswith("my_prior.py") and error.value.lineno == 2
-
-
 @pytest.mark.slow
 def test_a_prior_of_your_own_is_played_anew_when_a_number_in_it_has_changed(tmp_path):
     """As a new user would, from a folder that is not the program's."""
