@@ -60,17 +60,6 @@ def test_linear_ts_draws_the_choices_that_its_posterior_gives(nlts, draw):
     assert abs(share - p) < 4 * np.sqrt(p * (1 - p) / 3000)
 
 
-def test_scores_are_sampled_with_the_agents_generator_from_the_first_step(nlts):
-    agent, other = (nlts.LinearTS(2, 5, seed=3) for _ in range(2))
-    scores = agent.scores([1.0, 2.0])                        # neither chosen nor observed yet
-    assert scores.shape == (5,) and not agent.chosen.any() and agent.t == 0
-    np.testing.assert_array_equal(scores, other.scores([1.0, 2.0]))
-    agent.chosen += 2                                        # the initial pulls are over
-    again = other.scores([1.0, 2.0])
-    assert not np.isin(again, scores).any()                  # sampled anew
-    assert agent.act([1.0, 2.0]) == again.argmax()
-
-
 def test_noise_is_a_function_of_all_arms(nlts):
     """It is called once per decision, before any sample, and its nu2 are those that are used."""
     calls = []
