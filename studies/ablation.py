@@ -19,7 +19,7 @@ from studies.peers_agents import wide_network
 
 SOLVERS = "mushroom", "adult", "statlog"              # where solvers are compared
 OFTEN = "mushroom", "adult", "statlog", "epileptic"   # where L is changed
-OFTEN_TIMES = 4                                       # as many runs as of the other choices
+OFTEN_TIMES = 2                                       # as many runs as of the other choices
 OFTEN_PLAYED = "neural-linear", "both-priors", "carried"
 
 
