@@ -4,7 +4,7 @@
     python -m classroom make blr --out DIR           the folder of an assignment or a bug hunt
     python -m classroom grade blr CLASS --out FOLDER
 
-CLASS is a folder with one folder, zip or file per student; several paths are a student each.
+CLASS is a folder with one folder, zip or file per student.
 """
 import argparse
 import secrets
@@ -17,6 +17,7 @@ from .contest import ContestGrader
 from .grading import Grader
 from .hunting import HuntGrader
 from .sandbox import Broken, bubblewrap_works
+from .submissions import printable
 
 WARNING = ("warning: no bubblewrap, so students' code runs as a plain process of yours. It can "
            "read and change your files, use your network, start processes that outlive the "
@@ -29,11 +30,15 @@ def grade(options):
     sandbox = "bwrap" if bubblewrap_works() else "none"
     if sandbox == "none":
         print(WARNING, file=sys.stderr)
-    seed = secrets.randbits(63) if options.seed is None else options.seed
+    if options.manifest:
+        rows = submissions.read_manifest(options.manifest)
+    else:
+        rows = submissions.manifest_of(options.folder)
     functions = [part.function for part in ALL[options.name]["parts"]]
-    handed_in = submissions.read_all(options.submissions, functions, options.manifest)
+    handed_in = submissions.read_all(rows, functions)
     for one in handed_in:
-        print(f"{one.id}: {one.main or one.problem} {f'({one.why})' if one.why else ''}")
+        print(printable(f"{one.id}: {one.main or 'no program'} ({one.why})"))
+    seed = secrets.randbits(63) if options.seed is None else options.seed
     kinds = dict.fromkeys(BUGS, HuntGrader) | {"prior": ContestGrader}
     grader = kinds.get(options.name, Grader)(options.name, seed, sandbox)
     grader.try_out()
@@ -56,6 +61,7 @@ def show():
 
 
 def parser_of():
+    """The command line."""
     parser = argparse.ArgumentParser(prog="python -m classroom", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command")
@@ -64,26 +70,26 @@ def parser_of():
     make.add_argument("--out", required=True, help="a folder that is not there yet or empty")
     grade = commands.add_parser("grade")
     grade.add_argument("name", choices=list(ALL))
-    grade.add_argument("submissions", nargs="*", help="the class, or a path per student")
+    who = grade.add_mutually_exclusive_group(required=True)
+    who.add_argument("folder", nargs="?", metavar="CLASS")
+    who.add_argument("--manifest", metavar="FILE", help="manifest.csv of a run before, corrected")
     grade.add_argument("--out", required=True, help="the folder for grades.csv and reports")
-    grade.add_argument("--manifest", metavar="FILE", help="manifest.csv of a run before, corrected")
     grade.add_argument("--seed", type=int, help="of the tests; drawn, and in seed.txt")
     return parser
 
 
 def main(arguments=None):
+    """Run a command; the result is the status of the process."""
     parser = parser_of()
     options = parser.parse_args(arguments)
     sys.stdout.reconfigure(errors="backslashreplace")            # whatever a terminal cannot show
     try:
-        if options.command is None:
-            show()
-        elif options.command == "grade":
-            if bool(options.submissions) == bool(options.manifest):
-                raise ValueError("expected submissions, or --manifest FILE")
+        if options.command == "grade":
             return grade(options)
-        else:
+        if options.command == "make":
             handout.write(Path(options.out), options.name)
+        else:
+            show()
     except (OSError, ValueError, Broken) as error:
         parser.error(str(error))
     return 0

@@ -8,7 +8,7 @@ what is tested, and `s.same` says what has to be the same. Comparisons have a mo
 import numpy as np
 
 DRAWS = 10_000
-STATE = ("Phi", "precision", "f", "mu_hat", "a", "R2", "b", "n")
+STATE = ("Phi0", "mu0", "Phi", "precision", "root", "f", "R2", "mu_hat", "a", "b", "n")
 
 # Objects ------------------------------------------------------------------------------------------
 
@@ -21,21 +21,26 @@ def scalar_arm(s, Phi0, mu0=0.0):
     return s.nlts.BayesianLinearRegression([[Phi0]], [mu0], 6.0, 6.0)
 
 
-def posterior(s, g, n=0, b0=2.0):
-    """An arm that has seen n tuples, and the tuples: arm, E, r."""
-    root, E, r = s.normal(g, g), s.normal(n, g), s.normal(n)
-    Phi0, mu0 = root @ root.T + np.eye(g), s.normal(g)
-    arm = s.nlts.BayesianLinearRegression(Phi0, mu0, 3.0, b0)
+def arm_that_saw(s, E, r, b0=2.0):
+    """An arm with some prior that has seen these tuples, one after the other."""
+    g = E.shape[1]
+    root = s.normal(g, g)
+    arm = s.nlts.BayesianLinearRegression(root @ root.T + np.eye(g), s.normal(g), 3.0, b0)
     for phi, reward in zip(E, r, strict=True):
         arm.update(phi, reward)
-    return arm, E, r
+    return arm
+
+
+def posterior(s, g, n=0, b0=2.0):
+    """An arm that has seen n tuples."""
+    return arm_that_saw(s, s.normal(n, g), s.normal(n), b0)
 
 
 def forgotten_arms(s, *features):
     """The arguments of a prior: arms that have forgotten tuples, with these (E_old, E_new)."""
     E_old, E_new = map(list, zip(*features, strict=True))
     g = E_old[0].shape[1]
-    forgotten = [posterior(s, g, n + 3)[0] for n in range(len(features))]
+    forgotten = [posterior(s, g, n + 3) for n in range(len(features))]
     return forgotten, E_old, E_new, s.normal(len(features), g), 0.25
 
 
@@ -53,7 +58,7 @@ def steady_train(network, buffer, config, rng):
         raise TypeError(f"self.train: rng: expected a generator, got {type(rng).__name__}")
     contexts, arms, rewards = (torch.as_tensor(np.asarray(x)) for x in buffer.arrays())
     weights = list(network.parameters())
-    for _ in range(config.P):
+    for _ in range(config.P):                    # by hand: torch.optim takes a second to start
         played = network(contexts)[torch.arange(len(arms)), arms]
         slopes = torch.autograd.grad(((played - rewards) ** 2).mean(), weights)
         with torch.no_grad():
@@ -61,11 +66,11 @@ def steady_train(network, buffer, config, rng):
                 weight -= config.lr * slope
 
 
-def network_agent(s, prior, tuples=12, **options):
+def network_agent(s, prior, tuples=12, L=400):
     """Algorithm 2 after some tuples, each seen by the buffer and by its arm."""
     network, contexts = s.nlts.MLP(3, 2, 4, seed=integer(s)), s.normal(tuples, 3)
-    options = {"P": 3, "lr": 0.05, "seed": integer(s), "train": steady_train} | options
-    agent = s.nlts.NeuralLinearTS(network, 2, 6, prior, **options)
+    agent = s.nlts.NeuralLinearTS(network, 2, 6, prior, steady_train, P=3, lr=0.05, L=L,
+                                  seed=integer(s))
     phi = s.nlts.last_layer_activations(network, contexts)
     for i in range(tuples):
         arm, reward = i % 2 if i < 2 else integer(s, 0, 2), s.normal()
@@ -76,6 +81,16 @@ def network_agent(s, prior, tuples=12, **options):
 
 
 # Kinds of tests -----------------------------------------------------------------------------------
+
+def same_arms(s, arms, names=STATE, **options):
+    """Compare what arms know. Of roots any is right: root root' is compared."""
+    for i, arm in enumerate(arms):
+        for name in names:
+            value = getattr(arm, name)
+            if name == "root":
+                value = np.asarray(value, float) @ np.asarray(value, float).T
+            s.same(value, f"{name} of arm {i}", **options)
+
 
 def same_error(s, function, *args):
     """Compare the kind of error that a call raises."""
@@ -108,55 +123,54 @@ def same_draws(s, functions, *args, **law):
 def blr_update(s):
     for title, names in (("Phi, f and R2: sums over the tuples", ("Phi", "f", "R2")),
                          ("a and n: counts of the tuples", ("a", "n")),
-                         ("precision, and a root with root root' = precision^-1", ("root",)),
+                         ("root, with root root' = precision^-1", ("root",)),
                          ("mu_hat, with a prior mean that is not zero", ("mu_hat",)),
                          ("b, with the whole precision and the prior mean", ("b",))):
         if s.test(title):
-            arm, _, _ = posterior(s, 3, 2)
+            arm = posterior(s, 3, 2)
             for size in (1, 3):
                 s.call(arm.update, s.normal(3), size * s.normal())
-                s.same_state(arm, *names, how="root" if "root" in names else "close")
+                same_arms(s, [arm], names)
 
     if s.test("the example by hand of the page: phi = 2 and r = 3, then phi = 1 and r = 0"):
         arm = scalar_arm(s, 1.0)
         for phi, r in ((2.0, 3.0), (1.0, 0.0)):
             s.call(arm.update, np.array([phi]), r)
-            s.same_state(arm, *STATE)
+            same_arms(s, [arm])
 
     if s.test("rows (n, g) at once, as one after the other; Phi0 and mu0 stay"):
-        arm, _, _ = posterior(s, 3)
+        arm = posterior(s, 3)
         s.call(arm.update, s.normal(5, 3), s.normal(5))
-        s.same_state(arm, *STATE, "Phi0", "mu0")
-        s.same_state(arm, "root", how="root")
+        same_arms(s, [arm])
 
 
 def blr_s2(s):
     if s.test("one dimension: phi^2 over the precision"):
-        arm = scalar_arm(s, 4.0)
-        s.same(s.call(arm.s2, s.normal(3, 1)))
+        s.same(s.call(scalar_arm(s, 4.0).s2, s.normal(3, 1)))
 
     if s.test("each row, under a posterior with data; the arm stays as it is"):
-        arm, _, _ = posterior(s, 4, 6)
+        arm = posterior(s, 4, 6)
         s.same(s.call(arm.s2, s.normal(5, 4)))
-        s.same_state(arm, *STATE)
+        same_arms(s, [arm])
 
     if s.test("no rows, and as many rows as features"):
-        arm, _, _ = posterior(s, 3, 4, 20.0)
+        arm = posterior(s, 3, 4)
         for n in (0, 3):
             s.same(s.call(arm.s2, s.normal(n, 3)))
 
 
 def blr_without(s):
-    left = ("precision", "mu_hat", "a", "b", "n")
     for title, g, n, out in (
             ("precision, mu_hat, a, b and n of the tuples that are left", 3, 6, [2]),
             ("without all tuples it is the prior", 4, 7, [7]),
             ("without no tuple nothing changes, and the arm itself never does", 2, 3, [1, 0])):
         if s.test(title):
-            arm, E, r = posterior(s, g, n)
+            E, r = s.normal(n, g), s.normal(n)
+            arm = arm_that_saw(s, E, r)
             for m in out:
-                s.same_state(s.call(arm.without, E[:m], r[:m]), *left, digits=1e-3)
-            s.same_state(arm, *STATE)
+                left = s.call(arm.without, E[:m], r[:m])
+                same_arms(s, [left], ("precision", "mu_hat", "a", "b", "n"), digits=1e-3)
+            same_arms(s, [arm])
 
 
 # thompson -----------------------------------------------------------------------------------------
@@ -171,109 +185,89 @@ def inverse_gamma_noise(s):
              (0.1, 1.0, 5.0, 0.5, 50.0)),
             ("also of one arm", (3.0,))):
         if s.test(title):
-            arms = [posterior(s, 1, 3, b0)[0] for b0 in scales]
+            arms = [posterior(s, 1, 3, b0) for b0 in scales]
             args = [[arm.a for arm in arms], 0.0, [arm.b for arm in arms]]
             same_draws(s, [noise], arms, config, s.random, law="invgamma", args=args)
 
     if s.test(OWN_GENERATOR):
-        arms, seed = [posterior(s, 1, n)[0] for n in (3, 9)], integer(s)
+        arms, seed = [posterior(s, 1, n) for n in (3, 9)], integer(s)
         same_twice(s, lambda: s.call(noise, arms, config, np.random.default_rng(seed)))
 
 
-def same_samples(s, arms, nu2):
-    """Compare samples of the arms in turn with their normal distributions."""
-    from scipy.linalg import block_diag  # slow to import
-    root = np.linalg.cholesky(block_diag(*[arm.precision for arm in arms]) / nu2)
-    mean = np.concatenate([arm.mu_hat for arm in arms])
-    same_draws(s, [arm.sample for arm in arms], nu2, s.random, law="norm", mean=mean.tolist(),
-               root=root.tolist())
-
-
 def blr_sample(s):
-    if s.test("mean and covariance nu2 precision^-1"):
-        same_samples(s, [posterior(s, 3, 4)[0]], 9.0)
-
-    if s.test("two arms in turn, independent of each other; the arms stay as they are"):
-        arms = [posterior(s, 3, n)[0] for n in (2, 9)]
-        same_samples(s, arms, 1.0)
-        for arm in arms:
-            s.same_state(arm, *STATE)
+    from scipy.linalg import block_diag  # slow to import
+    for title, seen, nu2 in (
+            ("mean and covariance nu2 precision^-1", [4], 9.0),
+            ("two arms in turn, independent; the arms stay as they are", [2, 9], 1.0)):
+        if s.test(title):
+            arms = [posterior(s, 3, n) for n in seen]
+            mean = np.concatenate([arm.mu_hat for arm in arms])
+            root = np.linalg.cholesky(block_diag(*[arm.precision for arm in arms]) / nu2)
+            same_draws(s, [arm.sample for arm in arms], nu2, s.random, law="norm",
+                       mean=mean.tolist(), root=root.tolist())
+            same_arms(s, arms)
 
     if s.test(OWN_GENERATOR):
-        arm, seed = posterior(s, 3, 4)[0], integer(s)
+        arm, seed = posterior(s, 3, 4), integer(s)
         same_twice(s, lambda: s.call(arm.sample, 2.0, np.random.default_rng(seed)))
 
 
-def same_scores(s, scales, v=None):
-    """Compare the scores of an agent with an arm for each scale of noise: their distributions are
-    Student-t, or normal with v."""
-    context = s.normal(2)
-    agent = s.nlts.LinearTS(2, len(scales), v=v, seed=integer(s))
-    arms = agent.arms = [posterior(s, 2, n + 1, b0)[0] for n, b0 in enumerate(scales)]
-    s2 = [context @ np.linalg.solve(arm.precision, context) for arm in arms]
-    nu2 = [v ** 2 if v else arm.b / arm.a for arm in arms]
-    args = [[context @ arm.mu_hat for arm in arms], np.sqrt(np.multiply(nu2, s2)).tolist()]
-    if v is None:
-        args.insert(0, [2 * arm.a for arm in arms])
-    same_draws(s, [agent.scores], context, law="norm" if v else "t", args=args)
-
-
 def linearts_scores(s):
-    if s.test("each score has its distribution, and none depends on another"):
-        same_scores(s, (0.5, 3.0, 30.0))
-
-    if s.test("with v given the noise variance is v^2, also of two arms"):
-        same_scores(s, (1.0, 9.0), 0.3)
+    for title, scales, v in (
+            ("each score has its distribution, independent of the others", (0.5, 3.0, 30.0), None),
+            ("with v given the noise variance is v^2, also of two arms", (1.0, 9.0), 0.3)):
+        if s.test(title):
+            context = s.normal(2)
+            agent = s.nlts.LinearTS(2, len(scales), v=v, seed=integer(s))
+            arms = agent.arms = [posterior(s, 2, n + 1, b0) for n, b0 in enumerate(scales)]
+            s2 = [context @ np.linalg.solve(arm.precision, context) for arm in arms]
+            nu2 = [v ** 2 if v else arm.b / arm.a for arm in arms]
+            args = [[context @ arm.mu_hat for arm in arms], np.sqrt(np.multiply(nu2, s2)).tolist()]
+            if v is None:                                        # Student-t, or normal
+                args.insert(0, [2 * arm.a for arm in arms])
+            same_draws(s, [agent.scores], context, law="norm" if v else "t", args=args)
 
     if s.test("self.rng decides, NumPy's global generator does not; nothing else is changed"):
         seed, context, agent = integer(s), s.normal(2), s.nlts.LinearTS(2, 2)
         same_twice(s, lambda: s.call(s.nlts.LinearTS(2, 2, seed=seed).scores, context))
         s.call(agent.scores, context)
-        s.same_state(agent, "t", "chosen")
-        s.same_state(agent.arms[0], *STATE)
-
-
-def same_first_pulls(s, pulls, chosen, seen):
-    """Compare the arm that an agent plays after some pulls. If samples decide, it is the arm
-    `sure`."""
-    agent, context = s.nlts.LinearTS(2, 3, initial_pulls=pulls), s.normal(2)
-    sure = (pulls + 1) % 3
-    agent.arms[sure].mu_hat = 1e4 * context / (context @ context)
-    agent.chosen = np.roll(chosen, sure)
-    for i, n in enumerate(np.roll(seen, sure)):
-        agent.arms[i].n = int(n)
-    s.same(s.call(agent.act, context))
+        s.same([agent.t, agent.chosen], "t and chosen")
+        same_arms(s, agent.arms)
 
 
 def linearts_act(s):
-    if s.test("first the arm with the fewest pulls, until each has initial_pulls"):
-        for pulls, seen in ((0, (1, 0, 0)), (1, (1, 0, 0)), (1, (1, 1, 0)), (1, (2, 1, 1)),
-                            (3, (3, 2, 2)), (3, (3, 3, 2)), (3, (4, 3, 3))):
-            same_first_pulls(s, pulls, (0, 0, 0), seen)
-
-    if s.test("a pull counts when it is chosen, or when its reward comes, whichever is more"):
-        for chosen, seen in (((2, 0, 1), (0, 2, 0)), ((3, 0, 2), (0, 3, 1)),
-                             ((2, 2, 2), (3, 3, 2)), ((4, 0, 3), (0, 3, 0))):
-            same_first_pulls(s, 3, chosen, seen)
+    none = (0, 0, 0)
+    for title, pulled in (                       # initial_pulls, chosen, n of each arm
+            ("first the arm with the fewest pulls, until each has initial_pulls",
+             ((0, none, (1, 0, 0)), (1, none, (1, 0, 0)), (1, none, (1, 1, 0)),
+              (1, none, (2, 1, 1)), (3, none, (3, 2, 2)), (3, none, (4, 3, 3)))),
+            ("a pull counts when it is chosen, or when its reward comes, whichever is more",
+             ((3, (2, 0, 1), (0, 2, 0)), (3, (3, 0, 2), (0, 3, 1)), (3, (2, 2, 2), (3, 3, 2)),
+              (3, (4, 0, 3), (0, 3, 0))))):
+        if s.test(title):
+            for pulls, chosen, seen in pulled:
+                agent, context = s.nlts.LinearTS(2, 3, initial_pulls=pulls), s.normal(2)
+                sure = (pulls + 1) % 3           # the arm that samples would choose
+                agent.arms[sure].mu_hat = 1e4 * context / (context @ context)
+                agent.chosen = np.roll(chosen, sure)
+                for arm, n in zip(agent.arms, np.roll(seen, sure).tolist(), strict=True):
+                    arm.n = n
+                s.same(s.call(agent.act, context))
 
     if s.test("chosen counts what is returned: the initial pulls take turns without any reward"):
         agent = s.nlts.LinearTS(2, 3, initial_pulls=2)
         for _ in range(6):
             s.same(s.call(agent.act, s.normal(2)))
-            s.same_state(agent, "chosen")
+            s.same(agent.chosen, "chosen")
 
     if s.test("then the largest of self.scores(context), in the state that self.rng has then"):
-        for pulls, chosen in ((0, 0), (2, 9)):
-            seed = integer(s)
-            for n_arms in (2, 3, 3, 4, 4, 4):
-                context = s.normal(2)
-                agent, other = (s.nlts.LinearTS(2, n_arms, seed=seed, initial_pulls=pulls)
-                                for _ in range(2))
-                agent.chosen = np.full(n_arms, chosen)
-                best = np.argmax(other.scores(context))
-                played = s.call(agent.act, context)
-                s.same("the largest" if played == best else "another", "the score that is played")
-                s.same(agent.chosen.sum(), "chosen.sum()")
+        for n_arms in (2, 3, 3, 4, 4, 4):
+            context, seed = s.normal(2), integer(s)
+            agent, other = (s.nlts.LinearTS(2, n_arms, seed=seed, initial_pulls=0)
+                            for _ in range(2))
+            best, played = np.argmax(other.scores(context)), s.call(agent.act, context)
+            s.same("the largest" if played == best else "another", "the score that is played")
+            s.same(agent.chosen.sum(), "chosen.sum()")
 
 
 def linearts_update(s):
@@ -281,15 +275,14 @@ def linearts_update(s):
         agent = s.nlts.LinearTS(3, 3)
         for arm in (1, 0, 1):
             s.call(agent.update, s.normal(3), arm, s.normal())
-        for arm in agent.arms:
-            s.same_state(arm, *STATE)
+        same_arms(s, agent.arms)
 
     if s.test("t goes on by one, chosen stays"):
         agent = s.nlts.LinearTS(2, 2)
         for t in (0, 7):
             agent.t = t
             s.call(agent.update, s.normal(2), 1, 1.0)
-            s.same_state(agent, "t", "chosen")
+            s.same([agent.t, agent.chosen], "t and chosen")
 
 
 # buffer -------------------------------------------------------------------------------------------
@@ -308,23 +301,22 @@ def replaybuffer_add(s):
             buffer = buffer_of(s, kept, capacity)
             for arm in added:
                 s.call(buffer.add, s.normal(2), arm, s.normal())
-                s.same_state(buffer, "tuples")
+                s.same(buffer.tuples, "tuples")
 
     if s.test("the stored context is a copy"):
         buffer, context = s.nlts.ReplayBuffer(3), s.normal(2)
         s.call(buffer.add, context, 1, 0.5)
         context.fill(7.0)
-        s.same_state(buffer, "tuples")
+        s.same(buffer.tuples, "tuples")
 
 
 def replaybuffer_arrays(s):
-    if s.test("contexts, arms and rewards of all tuples, oldest first"):
-        buffer = buffer_of(s, [0, 2, 1, 2])
-        s.same(s.call(buffer.arrays))
-        s.same_state(buffer, "tuples")
-
-    if s.test("one tuple: arrays of length 1"):
-        s.same(s.call(buffer_of(s, [3]).arrays))
+    for title, arms in (("contexts, arms and rewards of all tuples, oldest first", [0, 2, 1, 2]),
+                        ("one tuple: arrays of length 1", [3])):
+        if s.test(title):
+            buffer = buffer_of(s, arms)
+            s.same(s.call(buffer.arrays))
+            s.same(buffer.tuples, "tuples")
 
     if s.test("an empty buffer is a ValueError"):
         same_error(s, s.nlts.ReplayBuffer(4).arrays)
@@ -356,16 +348,13 @@ def invertible_prior(s):
         E_old, E_new = np.array([[2.0]]), np.array([[6.0]])
         s.same(s.call(prior, [scalar_arm(s, 4.0, 1.5)], [E_old], [E_new], s.normal(1, 1), 0.25))
 
-    if s.test("square and invertible features: Eqs. 7 and 8"):
-        s.same(s.call(prior, *forgotten_arms(s, square(s, 3))), digits=1e-3)
-
-    if s.test("two arms, each with its own; more tuples than features"):
-        s.same(s.call(prior, *forgotten_arms(s, square(s, 2, 5), square(s, 2, 3))), digits=1e-3)
-
-    if s.test("forgotten is left as it is"):
-        forgotten, *others = forgotten_arms(s, square(s, 2))
-        s.same(s.call(prior, forgotten, *others), digits=1e-3)
-        s.same_state(forgotten[0], *STATE, digits=1e-3)
+    for title, g, numbers in (
+            ("square and invertible features: Eqs. 7 and 8; forgotten is left as it is", 3, [3]),
+            ("two arms, each with its own; more tuples than features", 2, [5, 3])):
+        if s.test(title):
+            forgotten, *others = forgotten_arms(s, *[square(s, g, n) for n in numbers])
+            s.same(s.call(prior, forgotten, *others), digits=1e-3)
+            same_arms(s, forgotten, digits=1e-3)
 
     if s.test("rows of a rank below g are a ValueError"):
         same_error(s, prior, *forgotten_arms(s, s.normal(2, 2, 3)))
@@ -429,12 +418,10 @@ def neurallinearts_phi(s):
 
 def neurallinearts_update(s):
     if s.test("the tuple goes to the buffer and to its arm"):
-        agent = network_agent(s, s.nlts.no_prior, 7, L=100)
+        agent = network_agent(s, s.nlts.no_prior, 7)
         s.call(agent.update, s.normal(3), 1, 0.5)
-        s.same_state(agent, "t")
-        s.same_state(agent.buffer, "tuples")
-        for arm in agent.arms:
-            s.same_state(arm, *STATE)
+        s.same([agent.t, agent.buffer.tuples], "t and the buffer")
+        same_arms(s, agent.arms)
 
     if s.test("every L steps a learning phase"):
         agent = network_agent(s, s.nlts.no_prior, 8, L=3)
@@ -447,9 +434,8 @@ def neurallinearts_learn(s):
     if s.test("the network is trained on the buffer, by self.train; t and the buffer stay"):
         agent = network_agent(s, s.nlts.no_prior)
         s.call(agent.learn)
-        s.same_state(agent.network, "weights", "input")
-        s.same_state(agent, "t")
-        s.same_state(agent.buffer, "tuples")
+        s.same([agent.network.weights, agent.network.input], "weights and input of the network")
+        s.same([agent.t, agent.buffer.tuples], "t and the buffer")
 
     for title, prior, names in (
             ("the last layer as mean: Phi0 and mu0 of every arm", "mean_prior", ("Phi0", "mu0")),
@@ -461,8 +447,7 @@ def neurallinearts_learn(s):
         if s.test(title):
             agent = network_agent(s, getattr(s.nlts, prior))
             s.call(agent.learn)
-            for arm in agent.arms:
-                s.same_state(arm, *names, digits=1e-3)
+            same_arms(s, agent.arms, names, digits=1e-3)
 
 
 # prior --------------------------------------------------------------------------------------------

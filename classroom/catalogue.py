@@ -46,11 +46,16 @@ for table in BUGS.values():
 ALL = ASSIGNMENTS | BUGS
 
 
+def home_of(name):
+    """The assignment of a hunt, or the assignment itself."""
+    return HOME[BUGS[name]["function"]] if name in BUGS else name
+
+
 @cache
 def reference(name):
     """The part of nlts.py that an assignment needs; functions of later ones are blank. In a hunt
-    nothing betrays a line."""
-    home = HOME[BUGS[name]["function"]] if name in BUGS else name
+    no comment betrays a line."""
+    home = home_of(name)
     text = (ROOT / "nlts.py").read_text(encoding="utf-8")
     if home == "prior":
         own = read_text("student", "better_prior.py")
@@ -61,7 +66,7 @@ def reference(name):
                            | set(ASSIGNMENTS[home].get("uses", [])))
     later = ORDER[ORDER.index(home) + 1:]
     text = source.blank(text, [part for part in HOME if HOME[part] in later])
-    return source.plain(text) if name in BUGS else text
+    return ast.unparse(source.parse(text)) + "\n" if name in BUGS else text
 
 
 @cache

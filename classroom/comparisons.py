@@ -3,7 +3,7 @@
 Replies are not trusted: their size is bounded, type and shape are checked before any value, and a
 comparison passes only if a number is within its limit, which NaN never is.
 """
-from itertools import combinations, product
+from itertools import combinations
 
 import numpy as np
 from numpy.linalg import LinAlgError, eigvalsh
@@ -21,13 +21,6 @@ def both(yours, right):
     return f"yours is {shown(yours)}, expected {shown(right)}"
 
 
-def as_numbers(value):
-    """The array of a number, or of numbers in lists, whatever was sent; else a ValueError."""
-    if (found := numbers_in(value)) is None:
-        raise ValueError(f"{shown(value)} where numbers were expected")
-    return found.astype(float)
-
-
 # Numbers ------------------------------------------------------------------------------------------
 
 def close(yours, right, digits=DIGITS):
@@ -38,12 +31,6 @@ def close(yours, right, digits=DIGITS):
         return None
     nearly = f"; it is off by {off:.1g} of the largest number, {digits:g} is allowed"
     return both(yours, right) + (nearly if off < 0.01 else "")
-
-
-def root(yours, right):
-    """A root of the same covariance: any is right."""
-    failure = close(yours @ yours.T, right @ right.T)
-    return failure and f"root root': {failure}"
 
 
 def positive(yours, right, least=0.0):
@@ -99,9 +86,9 @@ def odd_draws(x):
         if is_far(P[:, i, :4].T @ P[:, j, :4] / n, n):
             return f"numbers {i} and {j} depend on each other"
     for trio in combinations(range(m), 3):
-        for degrees in product((0, 1), repeat=3):
-            if is_far(np.prod(P[:, trio, degrees], axis=1).mean(), n):
-                return f"numbers {trio} depend on each other"
+        pairs, third = P[:, trio[0], :2, None] * P[:, trio[1], None, :2], P[:, trio[2], :2]
+        if is_far(pairs.reshape(n, 4).T @ third / n, n):
+            return f"numbers {trio} depend on each other"
     Q = P[..., :2].reshape(n, -1)
     for lag in range(1, LAGS + 1):
         if is_far(Q[:-lag].T @ Q[lag:] / (n - lag), n - lag):
@@ -123,38 +110,33 @@ def draws(yours, right, law, args=(), mean=0.0, root=None):
 
 # One result ---------------------------------------------------------------------------------------
 
-COMPARISONS = {"close": close, "root": root, "fits": fits, "priors": positive, "draws": draws}
+COMPARISONS = {"close": close, "fits": fits, "priors": positive, "draws": draws}
 
 
-def judge_value(yours, right, how, options):
-    """One value beside the expected one, or the failure in words."""
-    try:
-        wanted = as_numbers(right)
-    except ValueError:                                           # several values, or no number
-        return one_by_one(yours, right, how, options)
-    yours = as_numbers(yours)
-    shape = (DRAWS, wanted.shape[1]) if how == "draws" else wanted.shape
-    if yours.shape != shape:
-        return f"{both(yours, wanted)}: expected shape {shape}"
-    if not np.isfinite(yours).all():
-        return f"yours is not finite: {shown(yours)}"
-    return COMPARISONS[how](yours, wanted, **options)
-
-
-def one_by_one(yours, right, how, options):
-    """A list of values, or a text, beside the expected one."""
-    if not isinstance(right, list):
+def difference(yours, right, how, options):
+    """A number, an array, a text, or a list of them, beside the expected one."""
+    wanted, found = numbers_in(right), numbers_in(yours)
+    if wanted is None and isinstance(right, list):
+        if not isinstance(yours, list) or len(yours) != len(right):
+            return f"yours is {shown(yours)}, expected {len(right)} results: {shown(right)}"
+        each = (difference(x, y, how, options) for x, y in zip(yours, right, strict=True))
+        return next(filter(None, each), None)
+    if wanted is None:                                           # a text
         return None if yours == right else both(yours, right)
-    if not isinstance(yours, list) or len(yours) != len(right):
-        return f"yours is {shown(yours)}, expected {len(right)} results: {shown(right)}"
-    told = (judge_value(x, y, how, options) for x, y in zip(yours, right, strict=True))
-    return next(filter(None, told), None)
+    if found is None:
+        return f"yours is {shown(yours)} where numbers were expected"
+    shape = (DRAWS, wanted.shape[1]) if how == "draws" else wanted.shape
+    if found.shape != shape:
+        return f"{both(found, wanted)}: expected shape {shape}"
+    if not np.isfinite(found).all():
+        return f"yours is not finite: {shown(found)}"
+    return COMPARISONS[how](found.astype(float), wanted, **options)
 
 
 def compare(result, right, how, **options):
     """One result of a worker beside the expected one, or the failure in words."""
     try:
         with np.errstate(all="ignore"):
-            return judge_value(result, right, how, options)
+            return difference(result, right, how, options)
     except (ValueError, TypeError, OverflowError, LinAlgError, RecursionError) as error:
         return f"yours cannot be read as numbers: {str(error)[:200]}"

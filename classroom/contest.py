@@ -58,14 +58,22 @@ class ContestGrader(Grader):
         self.baselines = baselines or baselines_of(self.problems)
 
     def second(self, submission):
-        valid = all(failure is None for _, failure in submission.outcomes[self.part])
-        sums, broken = self.play(submission) if valid else ({}, "not run")
+        """The arena, for a prior that is valid."""
+        outcomes = submission.outcomes[self.part]
+        sums, broken = {}, "not run"
+        if all(failure is None for _, failure in outcomes):
+            try:
+                with self.worker(submission) as worker:
+                    prior = partial(remote_prior, worker)
+                    sums = arena.earned(self.nlts, self.problems, prior=prior)
+                submission.rank = arena.won_back(sums, self.baselines)
+            except (Broken, ValueError) as error:
+                broken = f"the run broke off: {error}"
         for kind, other in OTHERS.items():
             for name, least in self.baselines[kind].items():
                 failure = f"it earns {sums[name]:g}, {other} {least:g}" if sums else broken
                 better = sums and sums[name] > least
-                title = f"{name}: earns more than {other}"
-                submission.outcomes[self.part].append((title, None if better else failure))
+                outcomes.append((f"{name}: earns more than {other}", None if better else failure))
 
     def copies(self, submission):
         """A copy of the carried prior, too, which is beyond the paper and ours."""
@@ -73,13 +81,3 @@ class ContestGrader(Grader):
         beyond = beyond.replace("def carried_prior(", "def better_prior(")
         return super().copies(submission) or source.copies(submission.source, beyond,
                                                            ["better_prior"])
-
-    def play(self, submission):
-        """({set: reward}, ""), or ({}, why there is none)."""
-        try:
-            with self.worker(submission) as worker:
-                sums = arena.earned(self.nlts, self.problems, prior=partial(remote_prior, worker))
-        except (Broken, ValueError) as error:
-            return {}, f"the run broke off: {error}"
-        submission.rank = arena.won_back(sums, self.baselines)
-        return sums, ""

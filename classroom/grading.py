@@ -38,10 +38,11 @@ class Grader:
 
     def try_out(self):
         """ValueError unless the reference itself gets full marks here: the sandbox works."""
-        self.first(one := Submission("reference", source=self.text))
-        told = [failure for outcomes in one.outcomes.values() for _, failure in outcomes if failure]
-        if told:
-            raise ValueError(f"the sandbox does not work here, tried on the reference: {told[0]}")
+        self.first(tried := Submission("reference", source=self.text))
+        for part, outcomes in tried.outcomes.items():
+            if failure := next((failure for _, failure in outcomes if failure), None):
+                raise ValueError("the sandbox does not work here, tried on the reference: "
+                                 f"{part.function}: {failure}")
 
     def first(self, submission):
         """The first pass: the student's functions together."""
@@ -52,40 +53,40 @@ class Grader:
 
     def second(self, submission):
         """The second pass: tests that failed run again, with ours in place of other functions."""
-        gained = {}
+        failed = {part: {title for title, failure in outcomes if failure}
+                  for part, outcomes in submission.outcomes.items()}
+        gained = {part: self.run_again(submission, part, failed[part], self.parts)
+                  for part in self.parts}
+        wrong = [part for part in self.parts if failed[part] - gained[part]]
         for part in self.parts:
-            failed = {title for title, failure in submission.outcomes[part] if failure}
-            others = [one for one in self.parts if one is not part]
-            if failed and others:
-                gained[part] = self.run_again(submission, part, failed, others)
-        wrong = [part for part in self.parts
-                 if any(failure and title not in gained.get(part, ())
-                        for title, failure in submission.outcomes[part])]
-        for part in (part for part in gained if gained[part]):
-            helpers = [one for one in wrong if one is not part]
-            paid = self.run_again(submission, part, gained[part], helpers) if helpers else set()
+            paid = self.run_again(submission, part, gained[part], wrong)
             submission.helped[part] = sorted(gained[part] - paid)
             submission.outcomes[part] = [(title, None if title in gained[part] else failure)
                                          for title, failure in submission.outcomes[part]]
 
-    def run_again(self, submission, part, titles, ours):
-        """Which of these tests of a part pass with our versions of these others."""
+    def run_again(self, submission, part, titles, helpers):
+        """Which of these tests of a part pass with our versions of these functions."""
         tests = [test for test in self.tests[part] if test[0] in titles]
+        helpers = [helper for helper in helpers if helper is not part]
+        if not tests or not helpers:
+            return set()
         try:
-            with self.worker(submission, ours) as worker:
+            with self.worker(submission, helpers) as worker:
                 return {title for title, failure in run(worker, tests) if not failure}
         except Broken:                               # with ours it does not load: nothing is gained
             return set()
 
     def score(self, submission):
         """Points of each part: its tests share them. Those of `helped` wait for the teacher."""
+        if submission.problem or submission.confirmed:
+            submission.helped = {}
         if submission.problem:
             submission.outcomes = {part: [("all tests", submission.problem)] for part in self.parts}
-            submission.helped = {}
             submission.flags.insert(0, submission.problem)
+        elif copied := self.copies(submission):
+            submission.flags.append(f"has the reference's syntax tree: {', '.join(copied)}")
         for part in self.parts:
             outcomes, waiting = submission.outcomes[part], submission.helped.get(part, [])
-            waiting = [] if submission.confirmed else waiting
             right = sum(failure is None for _, failure in outcomes) - len(waiting)
             submission.scores[part] = round(part.points * right / len(outcomes), 2)
             if waiting:
@@ -94,23 +95,20 @@ class Grader:
                 submission.flags.append(
                     f"{part.function}: {points:g} points wait, passes only with our versions of "
                     f"functions that need help themselves: {'; '.join(waiting)}")
-        if copied := self.copies(submission):
-            submission.flags.append(f"has the reference's syntax tree: {', '.join(copied)}")
-        return submission
 
     def copies(self, submission):
-        if submission.problem:
-            return []
+        """Which functions are the reference's, names of locals aside."""
         return source.copies(submission.source, self.text, [part.function for part in self.parts])
 
     def grade(self, submission):
-        if not submission.problem:
-            try:
+        """Both passes, and the points."""
+        try:
+            if not submission.problem:
                 self.first(submission)
                 self.second(submission)
-            except Broken as error:
-                submission.problem = str(error)
-        return self.score(submission)
+        except Broken as error:
+            submission.problem = str(error)
+        self.score(submission)
 
     def grade_all(self, submissions):
         """The submissions in their order, graded. An error of the grader costs one row only."""
@@ -120,6 +118,6 @@ class Grader:
                 if error := future.exception():
                     submission.problem = f"the grader failed, look into it: {error!r}"
                     self.score(submission)
-                print(f"{i}/{len(submissions)} {submission.id}: {submission.points:g} of "
-                      f"{self.points:g} points. {printable(submission.problem)}")
+                print(printable(f"{i}/{len(submissions)} {submission.id}: {submission.points:g} of "
+                                f"{self.points:g} points. {submission.problem}"))
         return submissions

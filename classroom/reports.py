@@ -21,11 +21,6 @@ def cell(value):
     return re.sub(r"(^|,)(\s*)([=+\-@])", r"\1\2'\3", text)
 
 
-def place(path):
-    """A path in a table, so that it can be read again: odd characters are quoted as in a URL."""
-    return re.sub(r"[^\w./ ()~:\\-]", lambda odd: quote(odd[0], errors="surrogateescape"), path)
-
-
 def quoted(text):
     """Words in Markdown as they are: in a code span neither HTML nor links count."""
     return "`" + printable(text).replace("`", "'") + "`"
@@ -36,15 +31,21 @@ def indented(text):
     return "".join(f"    {printable(line)}\n" for line in text.splitlines())
 
 
+def place(path):
+    """A path in a table, to be read again: odd characters are quoted as in a URL."""
+    return quote(path, "/ ()~:\\", errors="surrogateescape")
+
+
+def write_table(path, rows):
+    """Write rows of cells."""
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([[cell(value) for value in row] for row in rows])
+
+
 def file_name(number, identity):
     """The name of a report: short, plain, and no other's."""
     plain = re.sub(r"[^\w.() -]", "_", identity)[:40].strip(" .")
     return f"{number:03} {plain}.md"
-
-
-def write_table(path, head, rows):
-    with open(path, "w", newline="", encoding="utf-8", errors="surrogateescape") as file:
-        csv.writer(file).writerows([[cell(value) for value in row] for row in (head, *rows)])
 
 
 # A report -----------------------------------------------------------------------------------------
@@ -61,7 +62,7 @@ def report(name, of, submission):
         lines += ["", f"## {part.function}: {submission.scores[part]:g} of {part.points:g}", ""]
         for title, failure in outcomes:
             verdict = "right" if failure is None else "**wrong**"
-            if title in submission.helped.get(part, []) and not submission.confirmed:
+            if title in submission.helped.get(part, []):
                 verdict = WAITS
             lines.append(f"- {verdict}: {title}" + (f". {quoted(failure)}" if failure else ""))
     lines += [f"\nWon back on {name}: {share:.0%}" for name, share in submission.rank.items()]
@@ -74,16 +75,16 @@ def write_all(out, grader, results, seed):
     """Everything, to a folder: grades.csv, reports/, manifest.csv and seed.txt."""
     (out / "reports").mkdir(parents=True, exist_ok=True)
     sets = sorted({name for one in results for name in one.rank})
-    head = ["submission", "points", "of", "waits", *[part.marker for part in grader.parts],
-            *[f"won back on {name}" for name in sets], "look at"]
-    rows = [[one.id, one.points, grader.points, one.held, *one.scores.values(),
-             *[round(one.rank.get(name, 0.0), 3) for name in sets], " | ".join(one.flags)[:2000]]
-            for one in results]
-    write_table(out / "grades.csv", head, rows)
-    listed = [[one.id, place(path), place(one.main), one.why or one.problem,
-               "yes" if one.confirmed else ""]
-              for one in results for path in one.paths]
-    write_table(out / "manifest.csv", ["student", "path", "file", "why", "confirmed"], listed)
+    table = [["submission", "points", "of", "waits", *[part.marker for part in grader.parts],
+              *[f"won back on {name}" for name in sets], "look at"]]
+    table += [[one.id, one.points, grader.points, one.held, *one.scores.values(),
+               *[round(one.rank.get(name, 0.0), 3) for name in sets], " | ".join(one.flags)[:2000]]
+              for one in results]
+    write_table(out / "grades.csv", table)
+    manifest = [["student", "path", "file", "why", "confirmed"]]
+    manifest += [[one.id, place(path), place(one.main), one.why, "yes" if one.confirmed else ""]
+                 for one in results for path in one.paths]
+    write_table(out / "manifest.csv", manifest)
     (out / "seed.txt").write_text(f"{seed}\nFor you only: who knows it knows the tests.\n", "utf-8")
     for number, one in enumerate(results, 1):
         path = out / "reports" / file_name(number, one.id)

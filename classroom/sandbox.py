@@ -69,14 +69,6 @@ def bubblewrap_works():
         return False
 
 
-def write_files(folder, files):
-    """Write {path: bytes} below a folder, but for names that no file there can have."""
-    for name, data in files.items():
-        with contextlib.suppress(OSError, ValueError):
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_bytes(data)
-
-
 @dataclass
 class Worker:
     """A process for a student's code, in a copy of the student's files, and a new one after a
@@ -96,7 +88,10 @@ class Worker:
         self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         copy, script, command = Path(self.folder.name, "submission"), HERE / "worker.py", []
         copy.mkdir()
-        write_files(copy, self.files)
+        for name, data in self.files.items():
+            with contextlib.suppress(OSError, ValueError):       # a name that no file here can have
+                (copy / name).parent.mkdir(parents=True, exist_ok=True)
+                (copy / name).write_bytes(data)
         user, tasks, home = 0, 0, self.folder.name
         if self.sandbox == "bwrap":
             script, command, tasks, home = "/worker.py", bubblewrap(copy), TASKS, "/tmp"

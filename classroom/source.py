@@ -1,4 +1,4 @@
-"""Texts of nlts.py: the part that is needed, with blanks, without comments; copies of it."""
+"""Texts of nlts.py: the part that is needed, with blanks; copies of it."""
 import ast
 import re
 import textwrap
@@ -19,15 +19,15 @@ def parse(text):
 
 def functions_of(tree):
     """{qualified name: node} of the functions of a module and the methods of its classes; of
-    several with one name the last that is written."""
-    found = []
+    several with one name the last."""
+    found = {}
     for node in tree.body:
         if isinstance(node, ast.FunctionDef):
-            found.append((node.name, node))
+            found[node.name] = node
         elif isinstance(node, ast.ClassDef):
-            found += [(f"{node.name}.{child.name}", child) for child in node.body
-                      if isinstance(child, ast.FunctionDef)]
-    return dict(found) | {name: node for name, node in found if not is_blank(node)}
+            found |= {f"{node.name}.{child.name}": child for child in node.body
+                      if isinstance(child, ast.FunctionDef)}
+    return found
 
 
 @cache
@@ -97,16 +97,6 @@ def blank(source, names, asks=None):
             body += ["", more, f'{indent}"""']
         lines[span(node)] = [*body, f"{indent}raise NotImplementedError"]
     return "\n".join(lines)
-
-
-def plain(source):
-    """The source without comments and docstrings: they tell a line's secret."""
-    tree = parse(source)
-    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
-    for node in ast.walk(tree):
-        if isinstance(node, documented) and ast.get_docstring(node):
-            node.body = node.body[1:] or [ast.Pass()]
-    return ast.unparse(tree) + "\n"
 
 
 # Copies -------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from . import source
 
 DEEPEST, LONGEST_NAME = 20, 255                  # folders in each other, bytes in a name
 MOST_FILES, MOST_BYTES, RATIO = 500, 20 * 2 ** 20, 100
-MOST_SOURCE, MOST_PARSED = 2 ** 18, 2 ** 20      # bytes of one program, of all that are looked at
+MOST_SOURCE = 2 ** 18                            # characters of all programs that are looked at
 LISTED = 20_000                                  # files that are looked at, at most
 SKIPPED = {"__MACOSX", "__pycache__", "checks", "node_modules", "venv"}
 WORK = (".py", ".ipynb", ".zip")
@@ -31,8 +31,6 @@ CANVAS = re.compile(r"(?P<student>[^\W_]+?(?:_LATE)?_\d+)_\d+_(?P<file>.+)")
 NUMBERED = re.compile(r"-\d+(?=\.\w+$)")         # Canvas: nlts-1.py is a second nlts.py
 DAMAGED = (OSError, ValueError, LookupError, RuntimeError, ArithmeticError, EOFError, TypeError,
            AttributeError, MemoryError, zipfile.BadZipFile, zlib.error, struct.error)
-TESTS = ("test_", "check.py", "conftest.py")
-NLTS = re.compile(r"nlts[ _-]*(\(?\d+\)?)?\.py")         # browsers number their downloads
 WRITTEN = ("answers.md", "answers.txt", "onlinetext.html")
 
 
@@ -48,7 +46,7 @@ class Submission:
     files: dict = field(default_factory=dict)            # {path: bytes}
     main: str = ""                                       # the file that is graded
     source: str = ""
-    why: str = ""                                        # why this file
+    why: str = ""                                        # why this file, or none
     problem: str = ""
     paths: list = field(default_factory=list)            # where it comes from
     confirmed: bool = False                              # the teacher has looked at its flags
@@ -156,40 +154,38 @@ def cells_of(text):
             for cell in cells]
 
 
-def text_of(name, data):
+def text_of(name, data, most=MOST_SOURCE):
     """(the Python text of a file, notes), or a ValueError that says why it is none."""
-    text, notes, kept = decoded(data), [], []
-    cells = cells_of(text) if name.lower().endswith(".ipynb") else []
-    if sum(map(len, cells or [text])) > MOST_SOURCE:
-        raise ValueError(f"it is larger than {MOST_SOURCE} bytes")
-    for number, cell in enumerate(cells, 1):
+    text, notes = decoded(data).replace("\r\n", "\n").replace("\r", "\n"), []
+    is_notebook = name.lower().endswith(".ipynb")
+    cells = cells_of(text) if is_notebook else [text]
+    if sum(map(len, cells)) > most:
+        raise ValueError(f"left out, all programs together exceed {MOST_SOURCE} characters")
+    for i, cell in enumerate(cells if is_notebook else []):
         try:
             source.written(cell)
-            kept.append(cell)
         except ValueError as error:
-            notes.append(f"code cell {number} was left out, {error}")
-    text = "\n\n".join(kept) if cells else text
+            notes.append(f"code cell {i + 1} was left out, {error}")
+            cells[i] = ""
+    text = "\n\n".join(cells)
     if not text.strip():
         raise ValueError("; ".join(["it is empty", *notes]))
-    return text.replace("\r\n", "\n").replace("\r", "\n"), notes
+    return text, notes
 
 
 def is_nlts(path):
-    return bool(NLTS.fullmatch(PurePosixPath(path).name.lower()))
+    return PurePosixPath(path).name == "nlts.py"
 
 
 def candidates(files, functions, problems):
-    """{path: (text, notes, which of the functions it defines)} of the programs, most likely first,
-    up to a size in all."""
-    paths = [path for path in files if path.lower().endswith((".py", ".ipynb"))
-             and not PurePosixPath(path).name.lower().startswith(TESTS)]
-    found, parsed = {}, 0
+    """{path: (text, notes, which of the functions it defines)} of the programs, nlts.py and the
+    least deep first, up to a size in all."""
+    paths = [path for path in files if path.lower().endswith((".py", ".ipynb"))]
+    found, left = {}, MOST_SOURCE
     for path in sorted(paths, key=lambda path: (not is_nlts(path), path.count("/"), path)):
         try:
-            text, notes = text_of(path, files[path])
-            parsed += len(text)
-            if parsed > MOST_PARSED:
-                break
+            text, notes = text_of(path, files[path], left)
+            left -= len(text)
             found[path] = text, notes, set(source.written(text)) & set(functions)
         except ValueError as error:
             problems.append(f"{path}: {error}")
@@ -198,8 +194,8 @@ def candidates(files, functions, problems):
 
 def choose_main(submission, functions, wanted, problems):
     """Set what is graded: the file that the teacher wants, or else the one that defines most of
-    the functions; of several nlts.py, then the one that is least deep, then the last by name.
-    ValueError if there is none."""
+    the functions; of several, nlts.py, then the least deep, then the last by name. ValueError if
+    there is none."""
     files = submission.files
     if wanted:
         if wanted not in files:
@@ -208,16 +204,17 @@ def choose_main(submission, functions, wanted, problems):
     found = candidates(files, functions, problems)
     if not found:
         raise ValueError("there is no program in it")
-    main = max(found, key=lambda path: (len(found[path][2]), is_nlts(path), -path.count("/"), path))
-    text, notes, defined = found[main]
-    submission.main, submission.source, submission.notes = main, text, notes
+
+    def rank(path):
+        return len(found[path][2]), is_nlts(path), -path.count("/"), path
+    main = max(found, key=rank)
+    submission.main = main
+    submission.source, submission.notes, defined = found.pop(main)
     submission.why = f"defines {len(defined)} of {len(functions)}"
-    others = [path for path in found if path != main and found[path][2]]
+    others = [path for path in found if found[path][2] or is_nlts(path)]
     if others:
-        submission.flags.append(f"graded is {main}; also written in {', '.join(others[:5])}")
-    elif not is_nlts(main) and any(map(is_nlts, found)):
-        submission.flags.append(f"graded is {main}: nothing is written in nlts.py")
-    submission.flags += notes
+        submission.flags.append(f"graded is {main}; there is also {', '.join(others[:5])}")
+    submission.flags += submission.notes
 
 
 # Who is who ---------------------------------------------------------------------------------------
@@ -233,7 +230,7 @@ def owner(name, is_file):
 def entries_at(path):
     """The files of a folder, or a file."""
     path = Path(path)
-    if path.is_symlink() or not path.exists():
+    if path.is_symlink() or not (path.is_file() or path.is_dir()):
         raise ValueError("there is no such file or folder, or it is a link")
     if path.is_dir():
         return files_in(path)
@@ -241,35 +238,25 @@ def entries_at(path):
     return [(PurePosixPath(name), path.stat().st_size, path.read_bytes)]
 
 
-def manifest_of(paths):
-    """[{student, path}]: one folder is a class, unless an nlts.py is at its top; several paths are
-    a student each. Names of Moodle and Canvas are joined by student."""
-    paths, rows, used = [Path(path) for path in paths], [], set()
-    if len(paths) == 1 and paths[0].is_dir() and not (paths[0] / "nlts.py").exists():
-        paths = sorted(top for top in paths[0].iterdir() if not is_hidden(PurePosixPath(top.name))
-                       and (top.is_dir() or top.suffix.lower() in WORK
-                            or CANVAS.fullmatch(top.name)))
-    for path in paths:
-        student, _ = owner(path.name, path.is_file())
-        if student is None:
-            student = printable(path.stem if path.is_file() else path.name).strip() or "nameless"
-            while student in used:
-                student += " (2)"
-            used.add(student)
-        rows.append({"student": student, "path": str(path)})
-    return rows
+def manifest_of(folder):
+    """[{student, path}] of a class. Names of Moodle and Canvas are joined by student. A folder with
+    nlts.py at its top is one student's."""
+    folder = Path(folder).resolve()
+    paths = [folder] if (folder / "nlts.py").exists() else sorted(folder.iterdir())
+    return [{"student": owner(path.name, path.is_file())[0] or path.name, "path": str(path)}
+            for path in paths if path == folder or not is_hidden(PurePosixPath(path.name))]
 
 
 def read_manifest(path):
     """The rows of a manifest that the teacher has corrected."""
-    with open(path, newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
-        rows = list(csv.DictReader(file))
-    if not rows or not {"student", "path"} <= set(rows[0]):
-        raise ValueError(f"{path}: expected a table with the columns student and path")
+    with open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
+        rows = list(csv.DictReader(file, restval=""))
+    if not rows or not {"student", "path", "file", "confirmed"} <= set(rows[0]):
+        raise ValueError(f"{path}: expected columns student, path, file and confirmed, "
+                         "separated by commas")
     for row in rows:
-        row["student"] = row["student"].removeprefix("'")
         for name in ("path", "file"):
-            row[name] = unquote((row.get(name) or "").removeprefix("'"), errors="surrogateescape")
+            row[name] = unquote(row[name].removeprefix("'"), errors="surrogateescape")
     return rows
 
 
@@ -277,7 +264,7 @@ def read_student(student, rows, functions):
     """The submission of one student, with its problem, if it has one."""
     submission, problems = Submission(student), []
     submission.paths = [row["path"] for row in rows]
-    submission.confirmed = any(row.get("confirmed") for row in rows)
+    submission.confirmed = any(row.get("confirmed", "").lower() == "yes" for row in rows)
     try:
         for row in rows:
             unpack(entries_at(row["path"]), submission.files, problems)
@@ -285,13 +272,14 @@ def read_student(student, rows, functions):
         choose_main(submission, functions, wanted, problems)
     except DAMAGED as error:
         submission.problem = "; ".join([f"it cannot be read: {error}", *problems])[:500]
+        submission.why = submission.problem
     submission.flags += problems[:5]
     return submission
 
 
-def read_all(paths, functions, manifest=None):
-    """All submissions, in the order of the manifest."""
+def read_all(rows, functions):
+    """All submissions, in the order of a manifest."""
     students = {}
-    for row in read_manifest(manifest) if manifest else manifest_of(paths):
+    for row in rows:
         students.setdefault(row["student"], []).append(row)
     return [read_student(student, rows, functions) for student, rows in students.items()]

@@ -141,10 +141,10 @@ def main(folder):
     from classroom import reports
     from classroom.grading import Grader
     from classroom.sandbox import bubblewrap_works
-    from classroom.submissions import read_all
+    from classroom.submissions import manifest_of, read_all
     grader = Grader("buffer", 5, "bwrap" if bubblewrap_works() else "none")
     grader.seconds = 1.0
-    found = read_all([folder], [part.function for part in grader.parts])
+    found = read_all(manifest_of(folder), [part.function for part in grader.parts])
     starts = [min(seconds_to_start(grader.worker(one)) for _ in range(3)) for one in found
               if not one.problem and b"while" not in one.files[one.main]]
     reports.write_all(Path(folder).with_name("out"), grader, grader.grade_all(found), 5)

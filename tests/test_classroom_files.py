@@ -2,6 +2,7 @@
 """
 import csv
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -16,7 +17,7 @@ from classroom import catalogue, reports, submissions
 from classroom.__main__ import main
 from classroom.catalogue import Part
 from classroom.contest import ContestGrader, baselines_of
-from classroom.handout import assignment
+from classroom.handout import files_of
 from classroom.submissions import text_of as program_text
 
 FUNCTIONS = ["match_mean", "invertible_prior"]
@@ -31,8 +32,9 @@ def write(folder, files):
     return folder
 
 
-def read(*paths):
-    return {one.id: one for one in submissions.read_all([str(path) for path in paths], FUNCTIONS)}
+def read(folder):
+    handed_in = submissions.read_all(submissions.manifest_of(folder), FUNCTIONS)
+    return {one.id: one for one in handed_in}
 
 
 def table(path):
@@ -44,17 +46,20 @@ def table(path):
 
 def test_a_class_is_one_folder_zip_or_file_per_student(tmp_path):
     files = {"ann/nlts.py": RIGHT, "bob.zip": zipped({"nlts.py": RIGHT}), "cy.py": RIGHT,
-             "dan/solutions/nlts.py": RIGHT, "eve.ipynb": "{}", "notes.txt": "", ".git/x.py": "",
+             "dan/solutions/nlts.py": RIGHT, "eve.ipynb": "{}", "hal.7z": "7z", ".git/x.py": "",
              "fay.zip": zipped({f"try{i}/nlts.py": RIGHT for i in range(3)}), "gil.zip": b"PK"}
     write(tmp_path / "class", files)
+    os.mkfifo(tmp_path / "class" / "ian.py")
     found = read(tmp_path / "class")
-    assert list(found) == ["ann", "bob", "cy", "dan", "eve", "fay", "gil"]
-    assert all(found[name].source == RIGHT for name in ("ann", "bob", "cy", "dan", "fay"))
-    assert found["fay"].main == "fay/try2/nlts.py"
-    assert "also written in" in found["fay"].flags[0] and "notebook" in found["eve"].problem
-    assert "zip file" in found["gil"].problem
-    assert read(tmp_path / "class" / "cy.py")["cy"].source == RIGHT
-    assert list(read(tmp_path / "class" / "ann", tmp_path / "class" / "cy.py")) == ["ann", "cy"]
+    assert list(found) == ["ann", "bob.zip", "cy.py", "dan", "eve.ipynb", "fay.zip", "gil.zip",
+                           "hal.7z", "ian.py"]
+    for name in ("ann", "bob.zip", "cy.py", "dan", "fay.zip"):
+        assert found[name].source == RIGHT
+    assert found["fay.zip"].main == "fay/try2/nlts.py"
+    assert "there is also fay/try0/nlts.py" in found["fay.zip"].flags[0]
+    assert "notebook" in found["eve.ipynb"].problem and "zip file" in found["gil.zip"].problem
+    assert "no program" in found["hal.7z"].problem and "no such file" in found["ian.py"].problem
+    assert list(read(tmp_path / "class" / "ann")) == ["ann"]
 
 
 def test_names_of_moodle_and_canvas_are_joined_by_student(tmp_path):
@@ -101,16 +106,16 @@ def test_the_file_that_defines_the_blanks_is_graded(tmp_path):
         "book/nlts.py": BLANK, "book/hw.ipynb": notebook("import numpy as np", RIGHT, "print(1)"),
         "file/nlts.py": BLANK, "file/solution.py": f"from nlts import *\n{defined}",
         "typo/nlts.py": "def f(:\n", "typo/hw.ipynb": notebook(RIGHT, "x = = 1", "%%bash\nrm x"),
-        "number/nlts (1).py": RIGHT, "number/helper.py": "x = 1\n", "tests/test_x.py": RIGHT})
+        "number/nlts (1).py": RIGHT, "number/helper.py": "x = 1\n", "none/answers.md": "?"})
     found = read(tmp_path)
-    assert [found[name].main for name in ("book", "file", "typo", "number", "tests")] == [
+    assert [found[name].main for name in ("book", "file", "typo", "number", "none")] == [
         "hw.ipynb", "solution.py", "hw.ipynb", "nlts (1).py", ""]
-    assert "nothing is written in nlts.py" in found["book"].flags[0]
+    assert "there is also nlts.py" in found["book"].flags[0]
     assert "code cell 2 was left out, line 1: invalid syntax" in found["typo"].notes
     assert "nlts.py: line 1: invalid syntax" in " ".join(found["typo"].flags)
     main(["grade", "invertible", str(tmp_path), "--out", str(tmp_path / "out"), "--seed", "3"])
     points = {row["submission"]: row["points"] for row in table(tmp_path / "out" / "grades.csv")}
-    assert points == dict.fromkeys(("book", "file", "number", "typo"), "20.0") | {"tests": "0.0"}
+    assert points == dict.fromkeys(("book", "file", "number", "typo"), "20.0") | {"none": "0.0"}
 
 
 @pytest.mark.parametrize("name, data, text", [
@@ -121,7 +126,7 @@ def test_the_file_that_defines_the_blanks_is_graded(tmp_path):
     ("a.ipynb", notebook("%matplotlib inline\nx = 1", "match_mean?", "!ls\ny = 2").encode(),
      "\nx = 1\n\n\n\n\ny = 2"),
     ("nlts.py", bytes(range(256)), "no text"), ("nlts.py", b" \n", "empty"),
-    ("nlts.py", b"#" * 2 ** 19, "larger than"), ("a.ipynb", b"{}", "no notebook"),
+    ("nlts.py", b"#" * 2 ** 19, "exceed"), ("a.ipynb", b"{}", "no notebook"),
     ("a.ipynb", b"[" * 100_000, "no notebook")])
 def test_texts_in_any_encoding_are_read_or_explained(name, data, text):
     try:
@@ -142,11 +147,11 @@ def test_what_is_too_much_is_left_out_and_told(tmp_path):
     (tmp_path / "link").mkdir()
     (tmp_path / "link" / "nlts.py").symlink_to(catalogue.ROOT / "nlts.py")
     found = read(tmp_path)
-    for name in ("many", "big", "bomb"):
+    for name in ("many", "big", "bomb.zip"):
         assert found[name].source == RIGHT and found[name].flags, name
-    for name in ("deep", "link", "names"):
+    for name in ("deep", "link", "names.zip"):
         assert "no program" in found[name].problem, name
-    assert "255 bytes" in found["names"].problem and "100 times" in found["bomb"].flags[0]
+    assert "255 bytes" in found["names.zip"].problem and "100 times" in found["bomb.zip"].flags[0]
 
 
 @pytest.fixture
@@ -247,7 +252,7 @@ def test_a_prior_is_played_and_ranked():
     invalid = "def better_prior(*_):\n    return []\n"
     carried = (catalogue.ROOT / "nlts_beyond.py").read_text()
     carried = carried.replace("carried_prior", "better_prior")
-    blank = assignment("prior")["better_prior.py"]
+    blank = files_of("prior")["better_prior.py"]
     results = grader.grade_all([submission("right", text_of("prior")),
                                 submission("invalid", text_of("prior", invalid)),
                                 submission("copied", carried), submission("untouched", blank)])

@@ -26,7 +26,7 @@ def test_each_bug_shows_in_the_tests_of_its_assignment(name):
 @pytest.mark.parametrize("name", BUGS)
 def test_nothing_betrays_the_line(name):
     text, right = handed_out(name), reference(name)
-    assert "#" not in text and '"""' not in text
+    assert "#" not in text
     assert sum(a != b for a, b in zip(text.split("\n"), right.split("\n"), strict=True)) == 1
     home, found = HOME[BUGS[name]["function"]], source.definitions(text)
     for later in set(HOME) & set(found):
@@ -36,7 +36,7 @@ def test_nothing_betrays_the_line(name):
 def test_a_hunt_is_a_folder_that_can_be_solved(tmp_path):
     name, folder = "wrong-arm-evicted", tmp_path / "hunt"
     assert main(["make", name, "--out", str(folder)]) == 0
-    assert "yours is" in (folder / "README.md").read_text()
+    assert BUGS[name]["symptom"] in (folder / "README.md").read_text()
     texts = "\n".join(path.read_text() for path in folder.rglob("*.*"))
     assert name not in texts and BUGS[name]["right"] not in texts
     for text, end in ((handed_out(name), " to go.\n"), (reference(name), "All right.\n")):
