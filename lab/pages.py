@@ -2,20 +2,33 @@
 import json
 import re
 
+import numpy as np
+
 from lab.options import HERE
-from lab.report import markdown_table
+from lab.report import markdown_table, runs_of, with_error
+from lab.results import complete_runs, read
+from lab.statistics import grouped, mean_and_error
 
 PAGES = "README.md", "figures/README.md"
 CLAIMED = "forgetting", "table", "depth", "amazon", "wheel", "sanity"    # commands with claims
 HEADER = ("the paper's claim", "where", "in the paper", "as printed", "smallest solution", "runs",
           "verdict")
+HARD = {  # where our prior or limited memory fails: a command, and which of its results
+    "rows in random order": ("equal", {}),
+    "rows that drift": ("equal-drift", {}),
+    **{f"wheel, δ = {delta}": ("wheel", {"dataset": f"wheel-{delta}", "variant": "equal settings"})
+       for delta in (0.5, 0.3, 0.1)},
+    "Amazon": ("amazon", {"variant": "equal settings"}),
+}
+COMPARED = "linear", "neural-linear", "no-prior", "both-priors", "carried", "greedy"
 BLOCK = re.compile(
     r"<!-- ([\w./-]+\.(?:txt|md))(?:: part (\d))? -->\n.*?<!-- end -->", re.DOTALL)
 
 
 def measure(options):
     """{page: its text} with all blocks filled."""
-    (HERE / "figures/all-claims.md").write_text(claims(HERE / "figures"), encoding="utf-8")
+    for name, table in (("all-claims.md", claims), ("hard.md", hard_places)):
+        (HERE / "figures" / name).write_text(table(HERE / "figures"), encoding="utf-8")
     return {str(HERE / name): filled(HERE / name) for name in PAGES}
 
 
@@ -47,6 +60,35 @@ def claims(folder):
     found = [folder / f"{name}.claims.json" for name in CLAIMED]
     rows = [row for path in found if path.exists() for row in json.loads(path.read_text())]
     return markdown_table(HEADER, rows)
+
+
+def hard_places(folder):
+    """Rewards at equal settings in percent of the optimum; below those of `equal` and its drift the
+    worst runs. Several data sets count by their mean."""
+    rows = []
+    for place, (command, having) in HARD.items():
+        path = folder / f"{command}.jsonl"
+        results = [result | {"share": 100 * result["reward"] / result["optimal"]}
+                   for result in (read(path) if path.exists() else [])
+                   if having.items() <= result.items() and result["algorithm"] in COMPARED]
+        results = complete_runs(results)
+        if not results:
+            continue
+        shares = grouped(results, "algorithm", "dataset", value="share")
+        rows.append([place, *(mean_share(shares.get(name)) for name in COMPARED), runs_of(results)])
+        if not having:
+            worst = (f"{np.mean([x.min() for x in shares[name].values()]):.1f}"
+                     for name in COMPARED)
+            rows.append(["the worst run of each data set", *worst, ""])
+    return markdown_table(["percent of the optimum", *COMPARED, ""], rows)
+
+
+def mean_share(by_set):
+    """The mean over data sets of means over runs, ± standard error over runs."""
+    if not by_set:
+        return ""
+    mean, error = np.transpose([mean_and_error(x) for x in by_set.values()])
+    return with_error(mean.mean(), np.linalg.norm(error) / len(mean), 1)
 
 
 def report(pages):
