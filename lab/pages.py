@@ -27,7 +27,7 @@ BLOCK = re.compile(
 
 def measure(options):
     """{page: its text} with all blocks filled."""
-    for name, table in (("all-claims.md", claims), ("hard.md", hard_places)):
+    for name, table in (("all-claims.md", claims_table), ("hard.md", hard_places)):
         (HERE / "figures" / name).write_text(table(HERE / "figures"), encoding="utf-8")
     return {str(HERE / name): filled(HERE / name) for name in PAGES}
 
@@ -55,7 +55,7 @@ def content(source, part=None):
     return text.replace("\n", " ") if part == "1" else f"```\n{text}\n```"
 
 
-def claims(folder):
+def claims_table(folder):
     """The table of the paper's claims, of all commands that have been played."""
     found = [folder / f"{name}.claims.json" for name in CLAIMED]
     rows = [row for path in found if path.exists() for row in json.loads(path.read_text())]

@@ -6,6 +6,7 @@ import pytest
 from made_results import made_up
 
 from lab import pages, report, results
+from lab.options import Options
 
 
 @pytest.mark.parametrize(("signs", "cells"), [
@@ -26,7 +27,7 @@ def test_rows_come_in_the_order_of_the_paper(tmp_path):
     for name in ("wheel", "forgetting"):
         row = report.claim_row(name, "", "", {"": [1]}, 10)
         (tmp_path / f"{name}.claims.json").write_text(json.dumps([row]))
-    rows = pages.claims(tmp_path).splitlines()[2:]
+    rows = pages.claims_table(tmp_path).splitlines()[2:]
     assert [row.split(" | ")[0].removeprefix("| ") for row in rows] == ["forgetting", "wheel"]
 
 
@@ -50,3 +51,17 @@ def test_hard_places_are_told_in_percent_of_the_optimum(tmp_path):
         assert (errors > 0.2).all() and (errors < 1.5).all() and row[-1] == "8 runs"
     means = [cell.split(" ± ")[0] for cell in rows[0][1:-1]]
     assert (np.array(rows[1][1:], float) < np.array(means, float)).all()
+
+
+def test_the_command_fills_marked_blocks_and_nothing_else(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(pages, "HERE", tmp_path)
+    page = "Before.\n<!-- {}a.txt: part 1 -->\n{}\n<!-- end -->\nAfter."
+    (tmp_path / "figures").mkdir()
+    (tmp_path / "README.md").write_text(page.format("figures/", "old"))
+    (tmp_path / "figures/README.md").write_text(
+        page.format("", "old") + "\n<!-- hard.md -->\n<!-- end -->")
+    (tmp_path / "figures/a.txt").write_text("Two\nlines.\n\nA table\n")
+    report.save(Options("results", out=tmp_path / "figures"), pages, pages.measure(None))
+    assert (tmp_path / "README.md").read_text() == page.format("figures/", "Two lines.")
+    filled = (tmp_path / "figures/README.md").read_text()
+    assert filled.startswith(page.format("", "Two lines.")) and "| percent of" in filled
