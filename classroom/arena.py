@@ -6,7 +6,6 @@ from collections import Counter
 
 import numpy as np
 
-SECONDS = 300                                    # of CPU time, for one prior in all runs
 MEMORY = 50                                      # buffered tuples per arm
 
 

@@ -41,7 +41,7 @@ def baselines_of(problems):
 def remote_prior(worker, forgotten, *others):
     """The student's better_prior as a prior of ours: arguments and result go over the pipe."""
     arms = [(arm.precision, arm.mu_hat, arm.a, arm.b, arm.n) for arm in forgotten]
-    reply = worker.ask({"case": "play_prior", "told": encode([arms, *others])}, arena.SECONDS)
+    reply = worker.ask({"case": "play_prior", "told": encode([arms, *others])})
     valid = {"right": encode([arm[:2] for arm in arms]), "how": "priors"}
     if failure := judge([["better_prior", valid]], reply):
         raise Broken(failure)

@@ -115,12 +115,11 @@ class Worker:
         notes = reply.get("notes")
         self.notes = [str(note)[:300] for note in notes[:10]] if isinstance(notes, list) else []
 
-    def ask(self, request, seconds=None):
+    def ask(self, request):
         """The reply to a request; Broken if there is none in time or the process has gone."""
         if not self.process:
             self.start()
-        seconds = seconds or self.seconds
-        return self.exchange(request | {"seconds": seconds}, seconds)
+        return self.exchange(request | {"seconds": self.seconds}, self.seconds)
 
     def exchange(self, request, seconds):
         """Send a request, and take the line that answers it. Both may block: in a thread."""

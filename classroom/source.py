@@ -5,7 +5,7 @@ import textwrap
 import threading
 from functools import cache
 
-from .worker import is_blank, name_of
+from .worker import is_blank, is_patch, name_of
 
 PARSING = threading.Lock()
 FEW = 5                    # statements: who writes fewer may well write the same
@@ -46,10 +46,8 @@ def written(source):
     except (RecursionError, MemoryError) as error:
         raise ValueError("too deeply nested") from error
     found = functions_of(tree)
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute):
-            name = ".".join(re.findall(r"\w+", ast.unparse(node.targets[0])))
-            found[name] = found.get(getattr(node.value, "id", ""), node)
+    for node in filter(is_patch, tree.body):
+        found[ast.unparse(node.targets[0])] = found.get(getattr(node.value, "id", ""), node)
     return {name: node for name, node in found.items() if not is_blank(node)}
 
 

@@ -10,9 +10,7 @@ import itertools
 import json
 import os
 import re
-import struct
 import zipfile
-import zlib
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -29,8 +27,6 @@ WORK = (".py", ".ipynb", ".zip")
 MOODLE = re.compile(r"(?P<student>.+_\d+)_assignsubmission_(?:file|onlinetext)_?(?P<file>.*)")
 CANVAS = re.compile(r"(?P<student>[^\W_]+?(?:_LATE)?_\d+)_\d+_(?P<file>.+)")
 NUMBERED = re.compile(r"-\d+(?=\.\w+$)")         # Canvas: nlts-1.py is a second nlts.py
-DAMAGED = (OSError, ValueError, LookupError, RuntimeError, ArithmeticError, EOFError, TypeError,
-           AttributeError, MemoryError, zipfile.BadZipFile, zlib.error, struct.error)
 WRITTEN = ("answers.md", "answers.txt", "onlinetext.html")
 
 
@@ -125,7 +121,7 @@ def unpack(entries, files, problems, depth=2):
             data = files[str(path)] = read()
             if depth and path.suffix.lower() == ".zip":
                 unpack(members_of(data, path.with_suffix("")), files, problems, depth - 1)
-        except DAMAGED as error:
+        except Exception as error:                               # a damaged file can raise any
             problems.append(f"{printable(path.name)[:80]}: {str(error)[:200]}")
 
 
@@ -270,7 +266,7 @@ def read_student(student, rows, functions):
             unpack(entries_at(row["path"]), submission.files, problems)
         wanted = next((row["file"] for row in rows if row.get("file")), "")
         choose_main(submission, functions, wanted, problems)
-    except DAMAGED as error:
+    except Exception as error:                                   # it belongs to this student
         submission.problem = "; ".join([f"it cannot be read: {error}", *problems])[:500]
         submission.why = submission.problem
     submission.flags += problems[:5]

@@ -34,12 +34,6 @@ def record(part, reference, seed):
     return tests
 
 
-def play(module, request):
-    """What a worker replies to a request, in this process."""
-    case = getattr(cases, request["case"])
-    return Script(module, request["title"], request["seed"]).play(case)
-
-
 def judge(steps, reply):
     """None if a worker's reply is right, or else the failure in words."""
     results, call = reply.get("results"), ""

@@ -33,6 +33,11 @@ def is_blank(node):
             and getattr(node.body[-1].exc, "id", "") == "NotImplementedError")
 
 
+def is_patch(node):
+    """Whether this sets an attribute: Class.name = function."""
+    return isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute)
+
+
 def name_of(node):
     """The name that a definition or an assignment binds, or None."""
     if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
@@ -56,7 +61,8 @@ def merge(theirs, ours):
                          and other.name == name for part in other.body]
                 given[name].body = merge(parts, given[name].body)
             body.append(given[name])
-    return body + [node for name, node in given.items() if name not in last]
+    body += [node for name, node in given.items() if name not in last]
+    return sorted(body, key=is_patch)                            # `Class.name = f`: after the class
 
 
 def load(text, name):

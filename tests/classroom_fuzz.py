@@ -122,7 +122,8 @@ def make_class(folder, number, seed):
             place.with_suffix(".py").write_bytes(rng.choice(TEXTS))
 
 
-def seconds_to_start(worker):
+def seconds_to_start(worker, tries=3):
+    """Of a start that is slow another is tried: others use the machine, too."""
     from classroom.sandbox import Broken
     began = time.perf_counter()
     try:
@@ -130,12 +131,13 @@ def seconds_to_start(worker):
             pass
     except Broken as error:
         assert "exited" in str(error)
-    return time.perf_counter() - began
+    seconds = time.perf_counter() - began
+    return seconds if seconds < 2 or tries == 1 else seconds_to_start(worker, tries - 1)
 
 
 def main(folder):
-    """Read, start and grade: rows, points of `honest`, memory of the grader in GB, slowest start
-    (the best of three: others use the machine, too)."""
+    """Read, start and grade: rows, points of `honest`, memory of the grader in GB, slowest start.
+    """
     import resource
 
     from classroom import reports
@@ -145,7 +147,7 @@ def main(folder):
     grader = Grader("buffer", 5, "bwrap" if bubblewrap_works() else "none")
     grader.seconds = 1.0
     found = read_all(manifest_of(folder), [part.function for part in grader.parts])
-    starts = [min(seconds_to_start(grader.worker(one)) for _ in range(3)) for one in found
+    starts = [seconds_to_start(grader.worker(one)) for one in found
               if not one.problem and b"while" not in one.files[one.main]]
     reports.write_all(Path(folder).with_name("out"), grader, grader.grade_all(found), 5)
     (honest,) = [one for one in found if one.id == "honest"]

@@ -2,11 +2,11 @@
 import tomllib
 from pathlib import Path
 
-from classroom import catalogue, source
+from classroom import cases, catalogue, source
 from classroom.sandbox import bubblewrap_works
 from classroom.submissions import Submission
-from classroom.testing import judge, play
-from classroom.worker import load
+from classroom.testing import judge
+from classroom.worker import Script, load
 
 SANDBOX = "bwrap" if bubblewrap_works() else "none"
 WORKS = tomllib.loads(Path(__file__).with_name("classroom_right.toml").read_text(encoding="utf-8"))
@@ -40,5 +40,8 @@ def failures(result):
 def first_failure(text, tests):
     """The first failure of a program in these tests, without a sandbox; or None."""
     module = load(text, "nlts")
-    told = (judge(steps, play(module, request)) for _, request, steps in tests)
-    return next(filter(None, told), None)
+    for title, request, steps in tests:
+        script = Script(module, title, request["seed"])
+        if failure := judge(steps, script.play(getattr(cases, request["case"]))):
+            return failure
+    return None

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 
 import numpy as np
 import pytest
@@ -53,7 +54,7 @@ def test_points_are_in_proportion_to_hours_and_pages_are_there(capsys):
         assert all(part.function in page for part in a["parts"])
         rubric = catalogue.read_text("rubrics", f"{name}.md")
         assert len(rubric) > 300 and rubric[:200] not in page
-    assert main([]) == 0
+    main([])
     listed = capsys.readouterr().out
     assert all(name in listed for name in ALL)
 
@@ -75,7 +76,7 @@ def check(folder, *arguments):
 
 def test_a_folder_checks_itself_and_needs_nothing_else(tmp_path):
     folder = tmp_path / "blr"
-    assert main(["make", "blr", "--out", str(folder)]) == 0
+    main(["make", "blr", "--out", str(folder)])
     run = check(folder, "blr_s2")
     assert run.returncode == 1 and "3 to go." in run.stdout and "not written yet" in run.stdout
     (folder / "nlts.py").write_text(text_of("blr"))
@@ -137,6 +138,15 @@ def test_each_function_is_graded_alone():
     line = 1 + next(i for i, row in enumerate(text.split("\n")) if "None([row" in row)
     assert f"(line {line} of your file, in s2)" in failures(by_name["raises"])
     assert "**wrong**" in reports.report("blr", 30, by_name["a counts whole"])
+
+
+def test_methods_may_be_set_upon_a_class():
+    methods = textwrap.dedent(WORKS["buffer"].partition("ReplayBuffer:\n")[2])
+    text = f"from nlts import *\nimport numpy as np\n{methods}\n" + \
+           "ReplayBuffer.add = add\nReplayBuffer.arrays = arrays\n"
+    assert {"ReplayBuffer.add", "ReplayBuffer.arrays"} <= set(source.written(text))
+    (result,) = Grader("buffer", 5, SANDBOX).grade_all([submission("set", text)])
+    assert result.points == 15, failures(result)
 
 
 FROM_MINE = INVERTIBLE.replace("np.linalg.pinv(new) @ E @ old.mu_hat",
