@@ -113,9 +113,8 @@ def same_twice(s, draw):
 def same_draws(s, functions, *args, **law):
     """Compare the distribution of results of functions in turn; a row holds those of a turn."""
     s.add(f"{DRAWS} calls")
-    rows = [np.concatenate([np.ravel(function(*args)) for function in functions])
-            for _ in range(DRAWS)]
-    s.same(np.array(rows), how="draws", **law)
+    drawn = np.array([function(*args) for _ in range(DRAWS) for function in functions])
+    s.same(drawn.reshape(DRAWS, -1), how="draws", **law)
 
 
 # blr ----------------------------------------------------------------------------------------------
@@ -197,11 +196,12 @@ def inverse_gamma_noise(s):
 def blr_sample(s):
     from scipy.linalg import block_diag  # slow to import
     for title, seen, nu2 in (
-            ("mean and covariance nu2 precision^-1", [4], 9.0),
+            ("mean and covariance nu2 precision^-1", [0], 9.0),
             ("two arms in turn, independent; the arms stay as they are", [2, 9], 1.0)):
         if s.test(title):
             arms = [posterior(s, 3, n) for n in seen]
             mean = np.concatenate([arm.mu_hat for arm in arms])
+            # the inverse of an arm's own root if it saw nothing: then rounded numbers show
             root = np.linalg.cholesky(block_diag(*[arm.precision for arm in arms]) / nu2)
             same_draws(s, [arm.sample for arm in arms], nu2, s.random, law="norm",
                        mean=mean.tolist(), root=root.tolist())

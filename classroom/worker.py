@@ -138,14 +138,12 @@ def encode(value):
             with contextlib.suppress(TypeError, ValueError):         # objects that are no numbers
                 return value.astype(kind).tolist()
         return f"<array of {value.dtype} and shape {value.shape}>"
-    if value is None or isinstance(value, int):
+    if value is None or isinstance(value, (int, float)):
         return value
     if isinstance(value, str):
         return value[:1000]
     if isinstance(value, (list, tuple)):
         return [encode(item) for item in value]
-    if hasattr(value, "__float__"):                              # Fraction, Decimal
-        return float(value)
     return f"<{type(value).__name__}>"
 
 

@@ -24,7 +24,7 @@ PLAIN = {name: attack["body"] for name, attack in DATA.items() if attack["plain"
 def graded(bodies, sandbox, **places):
     """The results of these attacks, and of an honest neighbour among them."""
     grader = Grader("invertible", 9, sandbox)
-    grader.seconds = 1.0
+    grader.seconds = 0.5
     handed_in = [submission("honest", text_of("invertible"))]
     for name, body in bodies.items():
         for place, value in places.items():
