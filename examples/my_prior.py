@@ -1,6 +1,9 @@
 """A prior of your own: `python experiments.py forgetting --prior examples/my_prior.py --runs 2`."""
+import numpy as np
 
 
 def half_forgotten(forgotten, E_old, E_new, weights, lam):
-    """Keep half of the old precision, and the last layer's weights."""
-    return [(old.precision / 2, w) for old, w in zip(forgotten, weights, strict=True)]
+    """Keep what an arm starts with, lam I, and half of what observations added to it."""
+    first = lam * np.eye(len(weights[0]))
+    return [(first + (old.precision - first) / 2, w)
+            for old, w in zip(forgotten, weights, strict=True)]

@@ -200,16 +200,16 @@ def files(results):
     if not set(hero_names(regrets)) <= set(regrets):
         return {}
     none, drawn, full = hero_names(regrets)
-    words = {"printed": "as printed", "both-priors": "with the smallest solution"}
-    priors = [f"{change(regrets[name])} ({text}{', drawn' if name == drawn else ''})"
-              for name, text in words.items() if name in regrets]
+    priors = [f"{change(regrets[name])} (`{name}`{', drawn' if name == drawn else ''})"
+              for name in ("printed", "both-priors") if name in regrets]
     return {"hero.md": (
         f"Statlog, {lab.runs_of(results)}, retrained every {L} steps, 100 observations per arm in "
         f"memory. A mistake is a regret of 1. In the {WIDTH} steps before and after a retraining, "
         f"mistakes per step go {change(regrets[none])} without a prior, and are back "
-        f"{steps_back(regrets[none])}; with the paper's prior {', '.join(priors)}; with full "
-        f"memory {change(regrets[full])}. Means "
-        "over all retrainings except the first; bands are one standard error over runs.\n")}
+        f"{steps_back(regrets[none])}; with the paper's prior {' or '.join(priors)}, "
+        "depending on how its Eq. 6 is solved; with full memory "
+        f"{change(regrets[full])}. Means over all retrainings except the first; bands are one "
+        "standard error over runs.\n")}
 
 
 def steps_back(regret):

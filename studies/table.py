@@ -174,9 +174,9 @@ def grid_page(found, sets, runs):
     rows = claims_grid(found, sets, "**{}**")
     return markdown_table(["claim", *(title(d)[:5] for d in sets)], rows) + (
         "\n\nHere + earns more, − less, 0 unclear (paired by run, at 5 % after Holm's correction "
-        f"for {len(found)} differences; two signs are those of `printed` / `both-priors`, where "
-        "they differ). Bold: the paper's means have the claim there; empty: the paper does not "
-        f"make it there. {claims_text(found, runs)}\n")
+        f"for {len(found)} differences); where `printed` and `both-priors` differ, both signs "
+        "stand, in this order. Bold: the paper's means have the claim there; empty: the paper "
+        f"does not make it there. {claims_text(found, runs)}\n")
 
 
 SMALL = [  # header, algorithm, whether the number is the paper's
