@@ -86,7 +86,8 @@ def answer(rewards):
     for name in NUMBERS:
         if name in rewards:
             gap, error = missing(rewards[name], name)
-            word = "within two standard errors of the paper's" if abs(gap) < 2 * error else (
-                f"{abs(gap):.0f} ± {error:.0f} {'below' if gap > 0 else 'above'} the paper's")
+            word = f"{with_error(abs(gap), error)} {'below' if gap > 0 else 'above'} the paper's"
+            if abs(gap) < 2 * error < np.inf:
+                word = "within two standard errors of the paper's"
             sentences.append(f"{name} is {word}.")
     return lab.wrapped("With the network and the tokens that the paper links,", *sentences)
