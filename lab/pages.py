@@ -1,6 +1,7 @@
 """The command `results`: numbers of README.md and figures/README.md, from files of results."""
 import json
 import re
+from collections import Counter
 
 import numpy as np
 
@@ -13,6 +14,8 @@ PAGES = "README.md", "figures/README.md"
 CLAIMED = "forgetting", "table", "depth", "amazon", "wheel", "sanity"    # commands with claims
 HEADER = ("the paper's claim", "where", "in the paper", "as printed", "smallest solution", "runs",
           "verdict")
+VERDICTS = {"holds": "hold", "holds in part": "hold in part", "unclear": "are unclear",
+            "does not hold": "do not hold"}
 HARD = {  # where our prior or limited memory fails: a command, and which of its results
     "rows in random order": ("equal", {}),
     "rows that drift": ("equal-drift", {}),
@@ -56,10 +59,12 @@ def content(source, part=None):
 
 
 def claims_table(folder):
-    """The table of the paper's claims, of all commands that have been played."""
+    """The table of the paper's claims, of all commands that have been played, and its sum."""
     found = [folder / f"{name}.claims.json" for name in CLAIMED]
     rows = [row for path in found if path.exists() for row in json.loads(path.read_text())]
-    return markdown_table(HEADER, rows)
+    verdicts = Counter(row[-1] for row in rows)
+    words = ", ".join(f"{verdicts[one]} {text}" for one, text in VERDICTS.items() if one in verdicts)
+    return f"Of {len(rows)} claims of the paper {words}.\n\n{markdown_table(HEADER, rows)}"
 
 
 def hard_places(folder):

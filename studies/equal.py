@@ -65,7 +65,8 @@ def answer(found, results):
     pairs = {pair for pair, _ in found}
     counts = [f"against {pair[1]}: {counted(found, pair)}" for pair in FOREST if pair in pairs]
     drift = " and with contexts that drift" if results[0]["drift"] else ""
-    return lab.wrapped(f"At equal settings{drift} ({lab.runs_of(results)}), carried earns "
+    named = [result for result in results if result["algorithm"] in sum(FOREST, ())]
+    return lab.wrapped(f"At equal settings{drift} ({lab.runs_of(named)}), carried earns "
                        f"{'; '.join(counts)}.") if counts else ""
 
 

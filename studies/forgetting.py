@@ -7,7 +7,7 @@ import nlts
 from lab import report as lab
 from lab.own import algorithms
 from lab.paper import METHOD
-from lab.report import mean_sd, text_table, with_error
+from lab.report import mean_sd, plus_minus, text_table, with_error
 from lab.results import execute, make_runs
 from lab.runs import Regret
 from lab.statistics import grouped, mean_and_error, ratio_of_means
@@ -81,13 +81,14 @@ def answer(regrets):
              if name in regrets]
     changes = [f"{change(regrets[name])} with {lab.label(name)}" for name in shown or regrets]
     return lab.wrapped(f"At a retraining, regret per step goes {'; '.join(changes)} "
-                       f"(the {WIDTH} steps before and after it).")
+                       f"(the {WIDTH} steps before and after it; change ± standard error).")
 
 
 def change(regret):
-    """'from 0.039 to 0.082', before and after a retraining."""
+    """'from 0.039 to 0.082 (+0.043 ± 0.004)', before and after a retraining."""
     before, after = around(regret)
-    return f"from {before.mean():.3f} to {after.mean():.3f}"
+    by = plus_minus(*mean_and_error(after - before), 3)
+    return f"from {before.mean():.3f} to {after.mean():.3f} ({by})"
 
 
 def kinds_of_regret(regrets):
@@ -200,16 +201,15 @@ def files(results):
     if not set(hero_names(regrets)) <= set(regrets):
         return {}
     none, drawn, full = hero_names(regrets)
-    priors = [f"{change(regrets[name])} (`{name}`{', drawn' if name == drawn else ''})"
+    priors = [f"{change(regrets[name])} as `{name}`{', drawn,' if name == drawn else ''}"
               for name in ("printed", "both-priors") if name in regrets]
     return {"hero.md": (
         f"Statlog, {lab.runs_of(results)}, retrained every {L} steps, 100 observations per arm in "
         f"memory. A mistake is a regret of 1. In the {WIDTH} steps before and after a retraining, "
-        f"mistakes per step go {change(regrets[none])} without a prior, and are back "
-        f"{steps_back(regrets[none])}; with the paper's prior {' or '.join(priors)}, "
-        "depending on how its Eq. 6 is solved; with full memory "
-        f"{change(regrets[full])}. Means over all retrainings except the first; bands are one "
-        "standard error over runs.\n")}
+        f"mistakes per step go {change(regrets[none])} without a prior, which can be seen "
+        f"{steps_back(regrets[none])}; with the paper's prior {' or '.join(priors)}, depending on "
+        f"how its Eq. 6 is solved; with full memory {change(regrets[full])}. Means over all "
+        "retrainings except the first; ± and bands are one standard error over runs.\n")}
 
 
 def steps_back(regret):
@@ -218,4 +218,4 @@ def steps_back(regret):
     excess = steps[:, BEFORE:] - steps[:, :BEFORE].mean(1, keepdims=True)
     mean, error = averaged(excess)
     above = np.flatnonzero(mean > 2 * error)
-    return f"after {(above[-1] + 1) * WINDOW} steps" if len(above) else "at once"
+    return f"for {(above[-1] + 1) * WINDOW} steps" if len(above) else "nowhere"

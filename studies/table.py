@@ -19,7 +19,6 @@ CLAIMS = [  # the better, the worse, section of the paper, data sets that it is 
     (["neural-linear"], "linear", "4.2", paper.NONLINEAR),
     (["linear"], "neural-linear", "4.2", tuple(d for d in paper.TABLE if d not in paper.NONLINEAR)),
 ]
-SIGNS = {1: "+", 0: "0", -1: "−"}
 
 
 def measure(options):
@@ -136,7 +135,7 @@ def claims_grid(found, sets, mark):
         row = [f"{called(better)} > {worse}"]
         for d in sets:
             signs = [sign(found, name, worse, d) for name in better if d in said]
-            text = " / ".join(dict.fromkeys(SIGNS[one] for one in signs if one is not None))
+            text = " / ".join(dict.fromkeys(lab.SIGNS[one] for one in signs if one is not None))
             if text and papers_sign(better[0], worse, d) == 1:
                 text = mark.format(text)
             row.append(text)

@@ -27,7 +27,9 @@ def test_rows_come_in_the_order_of_the_paper(tmp_path):
     for name in ("wheel", "forgetting"):
         row = report.claim_row(name, "", "", {"": [1]}, 10)
         (tmp_path / f"{name}.claims.json").write_text(json.dumps([row]))
-    rows = pages.claims_table(tmp_path).splitlines()[2:]
+    said, _, *table = pages.claims_table(tmp_path).splitlines()
+    assert said == "Of 2 claims of the paper 2 hold."
+    rows = table[2:]
     assert [row.split(" | ")[0].removeprefix("| ") for row in rows] == ["forgetting", "wheel"]
 
 
