@@ -63,7 +63,8 @@ def claims_table(folder):
     found = [folder / f"{name}.claims.json" for name in CLAIMED]
     rows = [row for path in found if path.exists() for row in json.loads(path.read_text())]
     verdicts = Counter(row[-1] for row in rows)
-    words = ", ".join(f"{verdicts[one]} {text}" for one, text in VERDICTS.items() if one in verdicts)
+    words = ", ".join(f"{verdicts[verdict]} {text}" for verdict, text in VERDICTS.items()
+                      if verdict in verdicts)
     return f"Of {len(rows)} claims of the paper {words}.\n\n{markdown_table(HEADER, rows)}"
 
 
