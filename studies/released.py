@@ -120,6 +120,8 @@ def plot(results):
             axis.plot(ratios, [sets.index(d) + shift for d in own], marker, color=color,
                       markersize=5, markeredgecolor="black", markeredgewidth=0.8, label=reading)
         axis.axvline(100, color="black", linewidth=0.8)
+        axis.use_sticky_edges = False                 # no marker is cut at the edge of a bar
+        axis.autoscale(axis="x")
         axis.set_title(name, fontsize=9)
         axis.set_yticks(range(len(sets)), map(title, sets))
         axis.set_ylim(len(sets) - 0.5, -0.5)
