@@ -60,7 +60,7 @@ def report(results):
             for name, x in rewards.items()]
     always = np.mean([result["best_arm"] for result in results])
     return lab.page(
-        answer(rewards),
+        answer(rewards, lab.runs_of(results)),
         text_table(["Amazon reviews", "reward", "in the paper", "missing"], rows) + (
             f"\nmean ± standard deviation of {lab.runs_of(results)} of {results[0]['steps']} "
             f"steps; always playing the commonest rating earns {always:.0f};\nmissing: the paper's "
@@ -80,7 +80,7 @@ def claims(results):
     return lab.claims_of(CLAIMS, OTHERS, regrets(results), "Sec. 4.3, Figure 3", "yes")
 
 
-def answer(rewards):
+def answer(rewards, runs):
     """What is missing of the paper's rewards, with the network and the tokens that it links."""
     sentences = []
     for name in NUMBERS:
@@ -90,4 +90,5 @@ def answer(rewards):
             if abs(gap) < 2 * error < np.inf:
                 word = "within two standard errors of the paper's"
             sentences.append(f"{name} is {word}.")
-    return lab.wrapped("With the network and the tokens that the paper links,", *sentences)
+    return lab.wrapped(f"With the network and the tokens that the paper links ({runs}),",
+                       *sentences)
