@@ -71,7 +71,7 @@ COMMANDS = {
     "ablation": Command(
         "what each open choice is worth", 60, "studies.ablation",
         {"runs": 10, "steps": 5000,
-         "datasets": ("statlog", "mushroom", "adult", "epileptic", "census")}),
+         "datasets": ("statlog", "mushroom", "adult", "epileptic")}),
     # pages
     "film": Command("docs/forgetting.html: ten learning phases, with a slider", 3, "docs.film",
                     plays=False),

@@ -1,6 +1,4 @@
 """The open choices that `ablation` changes, one at a time."""
-import torch
-
 import nlts
 from studies.released_agents import RMSProp
 
@@ -56,24 +54,3 @@ def noise_kept(*arguments, **options):
 def authors_training(*arguments, train, **options):
     """An agent with an optimizer of its own."""
     return nlts.NeuralLinearTS(*arguments, train=RMSProp(), **options)
-
-
-class UniformBiases(nlts.MLP):
-    """First hidden biases uniform within 1/sqrt(d), as the first weights are."""
-
-    def __init__(self, dim, n_arms, seed=0):
-        super().__init__(dim, n_arms, seed=seed)
-        generator = torch.Generator().manual_seed(seed + 1)
-        self.bias.data.uniform_(-dim ** -0.5, dim ** -0.5, generator=generator)
-
-
-class ConstantFeature(nlts.MLP):
-    """An output bias, at first 0: one more feature, always 1."""
-
-    def __init__(self, dim, n_arms, seed=0):
-        super().__init__(dim, n_arms, seed=seed)
-        self.weights = torch.nn.Parameter(torch.nn.functional.pad(self.weights.detach(), (0, 1)))
-
-    def features(self, x):
-        """phi = (phi, 1)."""
-        return torch.nn.functional.pad(super().features(x), (0, 1), value=1.0)

@@ -154,13 +154,6 @@ def test_networks_of_the_studies():
     plain, wide = nlts.MLP(100, 3, seed=2), wide_network(100, 3, seed=2)
     torch.testing.assert_close(wide.input, 3 * plain.input)
     assert 0.29 < float(wide.input.detach().abs().max()) <= 0.3
-    biased = ablation_agents.UniformBiases(100, 3, seed=2)
-    torch.testing.assert_close(biased.input, plain.input)
-    assert 0.09 < float(biased.bias.detach().abs().max()) <= 0.1
-    constant = ablation_agents.ConstantFeature(100, 3, seed=2)
-    torch.testing.assert_close(constant(x), plain(x))                # the bias is 0 at first
-    constant.weights.data[:, -1] = torch.tensor([1.0, 2.0, 3.0])
-    torch.testing.assert_close(constant(x) - plain(x), torch.tensor([[1.0, 2.0, 3.0]] * 5).double())
     deep = DeepMLP(100, 3, seed=2)
     hidden = np.maximum(x.numpy() @ deep.first.detach().numpy().T, 0)
     hidden = np.maximum(hidden @ deep.second.detach().numpy().T, 0)
