@@ -3,7 +3,7 @@ import numpy as np
 
 
 def half_forgotten(forgotten, E_old, E_new, weights, lam):
-    """Keep what an arm starts with, lam I, and half of what observations added to it."""
+    """Keep lam I, which an arm starts with, and half of what observations added."""
     first = lam * np.eye(len(weights[0]))
     return [(first + (old.precision - first) / 2, w)
             for old, w in zip(forgotten, weights, strict=True)]
