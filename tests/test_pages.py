@@ -1,5 +1,6 @@
 """The pages of docs/ as a reader has them: in a browser, printed, with the keyboard, on a phone."""
 import re
+import shutil
 import time
 
 import browser as chromium
@@ -38,6 +39,8 @@ def test_colors_stand_out_in_both_themes(name):
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
+    if not shutil.which("chromedriver"):
+        pytest.skip("chromedriver is not installed")
     with chromium.browser(tmp_path_factory.mktemp("profile")) as window:
         yield window
 
