@@ -99,8 +99,8 @@ def page(*parts):
 
 
 def wrapped(*sentences):
-    """Sentences as a paragraph of lines of at most 100 characters."""
-    return textwrap.fill(" ".join(filter(None, sentences)), 100, break_on_hyphens=False)
+    """Sentences as a paragraph of lines that a code block of a page can show."""
+    return textwrap.fill(" ".join(filter(None, sentences)), 88, break_on_hyphens=False)
 
 
 def text_table(header, rows):

@@ -26,7 +26,7 @@ FOREST = [("carried", other) for other in (FULL, "both-priors", NONE, "linear")]
 KINDS = {
     (FULL, PERFECT): "lost by the network", (PERFECT, NONE): "lost by the posterior",
     ("both-priors", NONE): "won back", ("carried", NONE): "won back"}
-README = ("linear", FULL, "both-priors", "mu-prior", NONE, "carried", "greedy", "greedy-full")
+README = ("linear", FULL, "both-priors", "mu-prior", NONE, "carried", "greedy")
 LOCKED = 0.25                                         # of what the best arms pay
 
 

@@ -169,9 +169,10 @@ def files(results):
 
 
 def grid_page(found, sets, runs):
-    """The grid of the paper's claims, for README.md."""
-    rows = claims_grid(found, sets, "**{}**")
-    return markdown_table(["claim", *(title(d)[:5] for d in sets)], rows) + (
+    """The grid of the paper's claims, for README.md: a row per data set, so that it is narrow."""
+    columns = [["data set", *map(title, sets)], *claims_grid(found, sets, "**{}**")]
+    header, *rows = zip(*columns, strict=True)
+    return markdown_table(header, rows) + (
         "\n\nHere + earns more, − less, 0 unclear (paired by run, at 5 % after Holm's correction "
         f"for {len(found)} differences); where `printed` and `both-priors` differ, both signs "
         "stand, in this order. Bold: the paper's means have the claim there; empty: the paper "

@@ -322,14 +322,16 @@ def test_the_grid_has_our_signs_and_the_papers_claims_in_bold():
     against linear is said of nonlinear data sets only, and Adult is not one."""
     files = table.files(made_up(TWO, MEANS))
     assert "| Statlog | 4825 ± 305 | " in files["table.md"]
-    rows = {row.split(" | ")[0].strip("| "): row for row in files["claims.md"].splitlines()}
-    assert rows["both priors > neural-linear"].endswith("| **−** | − |")
-    assert rows["both priors > no-prior"].endswith("| **+** | **+** |")
-    assert rows["both priors > linear"].endswith("| **+** |  |")
-    assert rows["linear > neural-linear"].endswith("|  | **−** |")
+    rows = files["claims.md"].splitlines()[:4]
+    claimed, _, statlog, adult = (row[2:-2].split(" | ") for row in rows)
+    signs = {claim: signs for claim, *signs in zip(claimed, statlog, adult, strict=True)}
+    assert signs["both priors > neural-linear"] == ["**−**", "−"]
+    assert signs["both priors > no-prior"] == ["**+**", "**+**"]
+    assert signs["both priors > linear"] == ["**+**", ""]
+    assert signs["linear > neural-linear"] == ["", "**−**"]
     even = MEANS | dict.fromkeys(["both-priors", "no-prior"], 0)
     text = table.files(made_up(TWO, even))["claims.md"]
-    assert "both priors > no-prior | **+ / 0** | **+ / 0** |" in text        # printed, smallest
+    assert text.count("| **+ / 0** |") == 2         # printed, smallest
     claims = [report.claim_row(*one) for one in table.claims(made_up(TWO, MEANS))
               if any(one[3].values())]
     assert ["both priors earns more than neural-linear", "Sec. 4.2, Table 1", "4 of 10 data sets",
