@@ -23,6 +23,7 @@ PAIRS = [
     ("printed", "both-priors"), ("printed", NONE), ("printed", "carried"),
 ]
 FOREST = [("carried", other) for other in (FULL, "both-priors", NONE, "linear")]
+ANSWERS = [*FOREST, ("both-priors", NONE)]
 KINDS = {
     (FULL, PERFECT): "lost by the network", (PERFECT, NONE): "lost by the posterior",
     ("both-priors", NONE): "won back", ("carried", NONE): "won back"}
@@ -61,12 +62,13 @@ def report(results):
 
 
 def answer(found, results):
-    """What is certain of our prior, in words."""
+    """What is certain of our prior and of the paper's, in words."""
     pairs = {pair for pair, _ in found}
-    counts = [f"against {pair[1]}: {counted(found, pair)}" for pair in FOREST if pair in pairs]
+    counts = [f"{name} against {other}: {counted(found, (name, other))}"
+              for name, other in ANSWERS if (name, other) in pairs]
     drift = " and with contexts that drift" if results[0]["drift"] else ""
-    named = [result for result in results if result["algorithm"] in sum(FOREST, ())]
-    return lab.wrapped(f"At equal settings{drift} ({lab.runs_of(named)}), carried earns "
+    named = [result for result in results if result["algorithm"] in sum(ANSWERS, ())]
+    return lab.wrapped(f"Rewards at equal settings{drift} ({lab.runs_of(named)}). "
                        f"{'; '.join(counts)}.") if counts else ""
 
 

@@ -66,12 +66,13 @@ def report(results):
         before, after = around(regret)
         rows.append([name, mean_sd(regret.sum(1)), f"{before.mean():.3f}", f"{after.mean():.3f}",
                      with_error(*ratio_of_means(after, before), 2)])
-    header = ["Statlog", "regret", "per step, before", AFTER, "ratio"]
+    steps = next(iter(regrets.values())).shape[1]
+    header = ["Statlog", f"regret in {steps} steps", "per step, before", AFTER, "ratio"]
     return lab.page(
         answer(regrets), text_table(header, rows) + "\n" + lab.wrapped(
-            f"regret: mean ± standard deviation of {lab.runs_of(results)}; per step: in the "
-            f"{WIDTH} steps before and after steps {2 * L}, {3 * L}, ..., all retrainings except "
-            "the first; ratio after / before ± standard error"),
+            f"regret: mean ± standard deviation of {lab.runs_of(results)}, less is better; per "
+            f"step: in the {WIDTH} steps before and after steps {2 * L}, {3 * L}, ..., all "
+            "retrainings except the first; ratio after / before ± standard error"),
         claims_text(regrets, lab.own_pairs(results)), lab.played_text(results))
 
 
@@ -79,16 +80,18 @@ def answer(regrets):
     """Regret before and after a retraining, in words."""
     shown = [name for name in ("no-prior", "printed", "both-priors", "neural-linear")
              if name in regrets]
-    changes = [f"{change(regrets[name])} with {lab.label(name)}" for name in shown or regrets]
-    return lab.wrapped(f"At a retraining, regret per step goes {'; '.join(changes)} "
-                       f"(the {WIDTH} steps before and after it; change ± standard error).")
+    changes = [f"{lab.label(name)} {change(regrets[name])}" for name in shown or regrets]
+    return lab.wrapped(f"Regret per step, in the {WIDTH} steps before → after a retraining (change "
+                       f"± standard error): {'; '.join(changes)}.")
 
 
 def change(regret):
-    """'from 0.039 to 0.082 (+0.043 ± 0.004)', before and after a retraining."""
+    """'0.039 → 0.082 (+0.043 ± 0.004)', before and after a retraining; below two standard errors a
+    change is unclear."""
     before, after = around(regret)
-    by = plus_minus(*mean_and_error(after - before), 3)
-    return f"from {before.mean():.3f} to {after.mean():.3f} ({by})"
+    by, error = mean_and_error(after - before)
+    unclear = ", unclear" if abs(by) < 2 * error else ""
+    return f"{before.mean():.3f} → {after.mean():.3f} ({plus_minus(by, error, 3)}{unclear})"
 
 
 def kinds_of_regret(regrets):
@@ -201,15 +204,17 @@ def files(results):
     if not set(hero_names(regrets)) <= set(regrets):
         return {}
     none, drawn, full = hero_names(regrets)
-    priors = [f"{change(regrets[name])} as `{name}`{', drawn,' if name == drawn else ''}"
-              for name in ("printed", "both-priors") if name in regrets]
+    priors = "; or ".join(change(regrets[name]) + (", drawn" if name == drawn else "")
+                          for name in ("printed", "both-priors") if name in regrets)
     return {"hero.md": (
         f"Statlog, {lab.runs_of(results)}, retrained every {L} steps, 100 observations per arm in "
-        f"memory. A mistake is a regret of 1. In the {WIDTH} steps before and after a retraining, "
-        f"mistakes per step go {change(regrets[none])} without a prior, which can be seen "
-        f"{steps_back(regrets[none])}; with the paper's prior {' or '.join(priors)}, depending on "
-        f"how its Eq. 6 is solved; with full memory {change(regrets[full])}. Means over all "
-        "retrainings except the first; ± and bands are one standard error over runs.\n")}
+        "memory. A mistake is to play an arm that is not the best. Mistakes per step, in the "
+        f"{WIDTH} steps before → after a retraining:\n\n"
+        f"- **no prior** {change(regrets[none])}: higher {steps_back(regrets[none])}\n"
+        f"- **the paper's prior** {priors}, by which solution of its Eq. 6 is taken\n"
+        f"- **full memory** {change(regrets[full])}\n\n"
+        "Means over all retrainings except the first; ± and bands are one standard error over "
+        "runs; *unclear* is a change below two.\n")}
 
 
 def steps_back(regret):

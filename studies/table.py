@@ -62,9 +62,9 @@ def report(results):
     near = {name: lab.near_paper({(d, name): x for d, x in by_set.items()})
             for name, by_set in grouped(results, "algorithm", "dataset").items()}
     in_paper = set(sets) & set(paper.TABLE)
-    rows = claims_grid(found, sets, "[{}]")
+    rows = claims_grid(found, sets)
     claims = rows and text_table(["claim", *(title(d)[:6] for d in sets)], rows) + (
-        "\n+ more, − less, 0 unclear; [in brackets] where the paper's means have the claim")
+        "\n+ more, − less, 0 unclear; (in parentheses) where the paper's means do not have it")
     return lab.page(
         answer(found, near, lab.runs_of(results)) if in_paper else "",
         rewards_table(results, near if in_paper else {}), claims,
@@ -91,7 +91,8 @@ def claims_text(found, runs):
         return ""
     text = (f"Of the paper's claims, counted per data set where its own means have them, "
             f"{signs.count({1})} of {len(signs)} certainly hold here ({runs}), however Eq. 6 is "
-            f"solved; of {sum(-1 in own for own in signs)} the opposite does.")
+            f"solved; of {sum(-1 in own for own in signs)} the opposite does; the rest are unclear "
+            "with one solution or both.")
     if any(pair == METHOD for pair, _ in found):
         text += f" {METHOD[0]} earns against {METHOD[1]}: {lab.counted(found, METHOD)}."
     return text
@@ -127,17 +128,17 @@ def called(better):
     return "both priors" if better is METHOD else better[0]
 
 
-def claims_grid(found, sets, mark):
+def claims_grid(found, sets):
     """A row per claim, a column per data set: its sign here, of both readings of Eq. 6 where they
-    differ, with a mark, such as "[{}]", where the paper's means have the claim."""
+    differ, in parentheses where the paper's means do not have the claim."""
     rows = []
     for better, worse, _, said in CLAIMS:
         row = [f"{called(better)} > {worse}"]
         for d in sets:
             signs = [sign(found, name, worse, d) for name in better if d in said]
             text = " / ".join(dict.fromkeys(lab.SIGNS[one] for one in signs if one is not None))
-            if text and papers_sign(better[0], worse, d) == 1:
-                text = mark.format(text)
+            if text and papers_sign(better[0], worse, d) != 1:
+                text = f"({text})"
             row.append(text)
         rows.append(row)
     return [row for row in rows if any(row[1:])]
@@ -170,13 +171,13 @@ def files(results):
 
 def grid_page(found, sets, runs):
     """The grid of the paper's claims, for README.md: a row per data set, so that it is narrow."""
-    columns = [["data set", *map(title, sets)], *claims_grid(found, sets, "**{}**")]
+    columns = [["data set", *map(title, sets)], *claims_grid(found, sets)]
     header, *rows = zip(*columns, strict=True)
     return markdown_table(header, rows) + (
         "\n\nHere + earns more, − less, 0 unclear (paired by run, at 5 % after Holm's correction "
         f"for {len(found)} differences); where `printed` and `both-priors` differ, both signs "
-        "stand, in this order. Bold: the paper's means have the claim there; empty: the paper "
-        f"does not make it there. {claims_text(found, runs)}\n")
+        "stand, in this order. In parentheses: the paper's means do not have it; empty: "
+        f"the paper does not make it there. {claims_text(found, runs)}\n")
 
 
 SMALL = [  # header, algorithm, whether the number is the paper's
