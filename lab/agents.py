@@ -25,10 +25,12 @@ class PrintedPrior:
         for i, old in enumerate(forgotten):
             one_arm = [old], E_old[i:i + 1], E_new[i:i + 1], weights[i:i + 1], lam
             try:
-                priors += nlts.likelihood_matching(*one_arm, match=self.match)
+                Phi0, mu0 = nlts.likelihood_matching(*one_arm, match=self.match)[0]
             except Unsolved:
                 self.counts["unsolved"] += 1
-                priors.append((old.precision, weights[i]))
+                Phi0, mu0 = old.precision, weights[i]
+            # the inverse of an S with eigenvalues from 1e-5 to 1e3 is symmetric to 1e-9 only
+            priors.append(((Phi0 + Phi0.T) / 2, mu0))
         return priors
 
     def match(self, E_new, s2):
