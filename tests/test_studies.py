@@ -61,8 +61,8 @@ def test_the_printed_prior_counts_and_bounds_what_its_solver_returns():
 
 
 def test_the_printed_prior_is_symmetric_where_S_can_hardly_be_inverted():
-    """With 30 tuples of 50 features S has eigenvalues from 1e-4 to 1e5. Its inverse was once refused
-    by the posterior, for it was symmetric to 1e-9 only, and a run of Smartphones ended."""
+    """With 30 tuples of 50 features S has eigenvalues from 1e-4 to 1e5. Its inverse was once
+    symmetric to 1e-9 only: the posterior refused it, and a run of Smartphones ended."""
     rng = np.random.default_rng(0)
     E = [rng.standard_normal((30, 50)).clip(0)]
     forgotten = [nlts.BayesianLinearRegression(1e-5 * np.eye(50), np.zeros(50), 6.0, 6.0)]
