@@ -29,8 +29,9 @@ class PrintedPrior:
             except Unsolved:
                 self.counts["unsolved"] += 1
                 Phi0, mu0 = old.precision, weights[i]
-            # the inverse of an S with eigenvalues from 1e-5 to 1e3 is symmetric to 1e-9 only
-            priors.append(((Phi0 + Phi0.T) / 2, mu0))
+            if not np.allclose(Phi0, Phi0.T, 1e-6, 1e-9 * np.abs(Phi0).max()):
+                Phi0 = (Phi0 + Phi0.T) / 2            # rounding, where S is ill-conditioned
+            priors.append((Phi0, mu0))
         return priors
 
     def match(self, E_new, s2):
