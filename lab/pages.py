@@ -8,7 +8,7 @@ import numpy as np
 from lab.options import HERE
 from lab.report import markdown_table, runs_of, with_error
 from lab.results import complete_runs, read
-from lab.statistics import grouped, mean_and_error
+from lab.statistics import grouped, mean_over_sets
 
 PAGES = "README.md", "figures/README.md"
 CLAIMED = "forgetting", "table", "depth", "amazon", "wheel", "sanity"    # commands with claims
@@ -73,28 +73,21 @@ def hard_places(folder):
     worst runs. Several data sets count by their mean."""
     rows = []
     for place, (command, having) in HARD.items():
-        path = folder / f"{command}.jsonl"
         results = [result | {"share": 100 * result["reward"] / result["optimal"]}
-                   for result in (read(path) if path.exists() else [])
+                   for result in read(folder / f"{command}.jsonl")
                    if having.items() <= result.items() and result["algorithm"] in COMPARED]
         results = complete_runs(results)
         if not results:
             continue
         shares = grouped(results, "algorithm", "dataset", value="share")
-        rows.append([place, *(mean_share(shares.get(name)) for name in COMPARED), runs_of(results)])
+        means = (with_error(*mean_over_sets(shares[name]), 1) if name in shares else ""
+                 for name in COMPARED)
+        rows.append([place, *means, runs_of(results)])
         if not having:
             worst = (f"{np.mean([x.min() for x in shares[name].values()]):.1f}"
                      for name in COMPARED)
             rows.append(["the worst run of each data set", *worst, ""])
     return markdown_table(["percent of the optimum", *COMPARED, ""], rows)
-
-
-def mean_share(by_set):
-    """The mean over data sets of means over runs, ± standard error over runs."""
-    if not by_set:
-        return ""
-    mean, error = np.transpose([mean_and_error(x) for x in by_set.values()])
-    return with_error(mean.mean(), np.linalg.norm(error) / len(mean), 1)
 
 
 def report(pages):

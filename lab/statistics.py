@@ -38,6 +38,12 @@ def mean_and_error(x):
     return mean, x.std(0, ddof=1) / np.sqrt(len(x))
 
 
+def mean_over_sets(by_set):
+    """Mean over data sets of the means over runs, and its standard error over runs."""
+    mean, error = np.transpose([mean_and_error(x) for x in by_set.values()])
+    return mean.mean(), np.linalg.norm(error) / len(mean)
+
+
 def ratio_of_means(x, y):
     """mean(x) / mean(y) over runs, and its standard error by the jackknife."""
     x, y = np.asarray(x, float), np.asarray(y, float)
@@ -72,6 +78,11 @@ def judged(differences):
     return found
 
 
+def compared(results, pairs):
+    """{((a, b), data set): Judged} of rewards of a - b, where both were played: one family."""
+    return judged(differences(grouped(results, "dataset", "algorithm"), pairs))
+
+
 def p_value(x):
     """Of a two-sided t-test that the mean over runs is 0; one run says nothing."""
     from scipy.stats import ttest_1samp  # slow to import
@@ -86,10 +97,9 @@ def holm(p):
     """Adjusted p-values of a family of tests (Holm, 1979): the chance of one false alarm among all
     that are called significant at a level is at most that level."""
     p = np.asarray(p, float)
-    adjusted, largest = np.empty(len(p)), 0.0
-    for k, i in enumerate(np.argsort(p, kind="stable")):
-        largest = max(largest, min(1.0, (len(p) - k) * p[i]))
-        adjusted[i] = largest
+    order = np.argsort(p)
+    adjusted = np.empty(len(p))
+    adjusted[order] = np.maximum.accumulate(np.arange(len(p), 0, -1) * p[order]).clip(max=1)
     return adjusted
 
 

@@ -11,7 +11,7 @@ from lab import report as lab
 from lab.recipes import RECIPES, limited
 from lab.report import counted, text_table, title
 from lab.results import execute, make_runs
-from lab.statistics import differences, grouped, judged
+from lab.statistics import compared, grouped
 from studies.calibration_agents import Calibration, kept_prior
 
 PLAYED = "both-priors", "printed", "carried", "kept", "no-prior", "perfect-prior"
@@ -38,8 +38,7 @@ def report(results):
     nearest = [min(own, key=own.get) for own in off.values()]
     spread = {name: [own[name] for own in ratios.values() if name in own] for name in names}
     ranges = [f"{name} × {min(x):.2f} to {max(x):.2f} on {len(x)}" for name, x in spread.items()]
-    pairs = [(name, PERFECT) for name in names]
-    found = judged(differences(grouped(results, "dataset", "algorithm"), pairs))
+    found = compared(results, [(name, PERFECT) for name in names])
     counts = [f"{name} earns {counted(found, (name, PERFECT))}"
               for name in ("both-priors", "carried")]
     rows = [[title(d), *(f"× {own[name]:.2f} (× {off[d][name]:.2f})" if name in own else ""

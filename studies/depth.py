@@ -16,7 +16,7 @@ from lab import report as lab
 from lab.recipes import RECIPES
 from lab.report import text_table, title
 from lab.results import execute, make_runs
-from lab.statistics import differences, grouped, judged
+from lab.statistics import compared, grouped
 from studies.depth_agents import WIDTHS, DeepMLP
 
 HIDDEN = {"linear": (), "50": (50,), "500-800": WIDTHS}
@@ -77,8 +77,7 @@ def classifier(sizes):
 
 def judge(results):
     """{(pair, data set): Judged}: the deeper network's reward minus the paper's."""
-    pair = "neural-linear, 500-800", "neural-linear, 50"
-    return judged(differences(grouped(results, "dataset", "algorithm"), [pair]))
+    return compared(results, [("neural-linear, 500-800", "neural-linear, 50")])
 
 
 def report(measured):

@@ -11,7 +11,14 @@ from lab.own import algorithms
 from lab.recipes import at_equal_settings
 from lab.report import counted, markdown_table, minus, plus_minus, text_table, title, with_error
 from lab.results import execute, make_runs
-from lab.statistics import difference, differences, grouped, judged, mean_and_error, ratio_of_means
+from lab.statistics import (
+    compared,
+    difference,
+    grouped,
+    mean_and_error,
+    mean_over_sets,
+    ratio_of_means,
+)
 
 PRINTED = "mushroom", "adult", "statlog", "epileptic"     # where `printed` is played
 PRINTED_RUNS = 10
@@ -50,7 +57,7 @@ def measure(options):
 def report(results):
     """Who earns more than whom, two kinds of forgetting, and the worst runs."""
     rewards = grouped(results, "dataset", "algorithm")
-    found = judged(differences(rewards, PAIRS + lab.own_pairs(results)))
+    found = compared(results, PAIRS + lab.own_pairs(results))
     pairs = list(dict.fromkeys(pair for pair, _ in found))
     return lab.page(
         answer(found, results), lab.rewards_table(results), scores_table(results),
@@ -78,9 +85,8 @@ def scores_table(results):
                         / (result["optimal"] - result["uniform"])} for result in results]
     n, rows = len(grouped(results, "dataset")), []
     for name, by_set in grouped(scored, "algorithm", "dataset", value="score").items():
-        mean, error = np.transpose([mean_and_error(x) for x in by_set.values()])
         if len(by_set) == n:
-            rows.append([name, with_error(mean.mean(), np.linalg.norm(error) / n, 3)])
+            rows.append([name, with_error(*mean_over_sets(by_set), 3)])
     return text_table(["over all data sets", "score"], rows) + (
         "\nscore: (reward − any arm at random) / (optimal − any arm at random), the mean over data "
         "sets of\nmeans over runs; ± standard error over runs")

@@ -10,7 +10,7 @@ from lab import report as lab
 from lab.recipes import RECIPES, WHEEL, with_arguments, with_settings
 from lab.report import counted, text_table, title
 from lab.results import execute, make_runs
-from lab.statistics import difference, differences, grouped, judged, mean_and_error
+from lab.statistics import compared, difference, grouped, mean_and_error
 
 PLAYED = "neural-linear", "both-priors", "carried", "no-prior"
 NOISES = "b⁰ = 6", "b⁰ = 0.6", "b⁰ = 0.06", "pooled"
@@ -41,7 +41,7 @@ def measure(options):
 def report(results):
     """What limited memory gains over full memory under each noise; what pooled noise gains."""
     own = lab.named(results)
-    found = judged(differences(grouped(own, "dataset", "algorithm"), PAIRS))
+    found = compared(own, PAIRS)
     words = [f"{noise}: {counted(found, (f'both-priors, {noise}', f'neural-linear, {noise}'))}"
              for noise in NOISES]
     shares = grouped(own, "algorithm", "dataset", value="explored")

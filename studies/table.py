@@ -7,7 +7,7 @@ from lab.own import algorithms
 from lab.paper import METHOD
 from lab.report import markdown_table, mean_sd, text_table, title
 from lab.results import execute, make_runs
-from lab.statistics import differences, grouped, judged
+from lab.statistics import compared, grouped
 
 MOST = {"printed": 20}                                # runs; a solver of Eq. 6 takes its time
 CLAIMS = [  # the better, the worse, section of the paper, data sets that it is said of
@@ -35,8 +35,7 @@ def judge(results):
     """{(pair, data set): Judged} of the paper's claims and your own algorithms, one family."""
     pairs = [(name, worse) for better, worse, *_ in CLAIMS[:-1] for name in better]
     # the last claim is its neighbor's negative
-    return judged(differences(grouped(results, "dataset", "algorithm"),
-                              [*pairs, ("printed", "both-priors"), *lab.own_pairs(results)]))
+    return compared(results, [*pairs, METHOD, *lab.own_pairs(results)])
 
 
 def sign(found, better, worse, d):

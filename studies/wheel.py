@@ -13,7 +13,7 @@ from lab.recipes import RECIPES, WHEEL, at_equal_settings, with_arguments, with_
 from lab.report import mean_sd, text_table, title
 from lab.results import execute, make_runs
 from lab.runs import Values
-from lab.statistics import differences, grouped, judged
+from lab.statistics import compared, grouped
 from studies.ablation_agents import counted_twice
 
 PAPERS = "linear", "neural-linear", "both-priors", "printed", "carried"
@@ -57,7 +57,7 @@ def judge(results):
     results = lab.named(results)
     pairs = [(name, f"linear, {EQUAL}" if name.endswith(EQUAL) else "linear")
              for name in grouped(results, "algorithm") if not name.startswith("linear")]
-    return judged(differences(grouped(results, "dataset", "algorithm"), pairs + own)), pairs
+    return compared(results, pairs + own), pairs
 
 
 def report(results):
