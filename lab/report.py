@@ -212,14 +212,16 @@ def counted(found, pair):
 
 
 def judge_regrets(comparisons, regrets):
-    """{comparison: (regret saved by run, Judged)}, all one family. A comparison is (better, worse,
-    when, slack): less of the regrets[when][algorithm], by run; one with a slack, a share of the
-    worse one's regret, is "as good as"."""
-    saved = {one: difference(regrets[one[2]][one[1]], regrets[one[2]][one[0]])
-             for one in comparisons if set(one[:2]) <= set(regrets[one[2]])}
-    found = judged({(better, worse, when, slack): x + slack * regrets[when][worse].mean()
-                    for (better, worse, when, slack), x in saved.items()})
-    return {one: (x, found[one]) for one, x in saved.items()}
+    """{comparison: Judged}, all one family. A comparison (better, worse, when, slack) says that the
+    better one has less of regrets[when][algorithm], by run; with a slack, a share of the worse
+    one's regret, that it is as good."""
+    saved = {}
+    for better, worse, when, slack in comparisons:
+        own = regrets[when]
+        if better in own and worse in own:
+            spare = slack * own[worse].mean()
+            saved[better, worse, when, slack] = difference(own[worse], own[better]) + spare
+    return judged(saved)
 
 
 def listed(claims):
@@ -230,9 +232,9 @@ def listed(claims):
 def claims_of(claims, others, regrets, where, in_the_paper):
     """What is certain of the paper's claims, for `claim_row`; others are judged with them."""
     found = judge_regrets(listed(claims) + others, regrets)
-    runs = max((one.runs for _, one in found.values()), default=0)
+    runs = max((one.runs for one in found.values()), default=0)
     for text, compared in claims.items():
-        signs = {solved: [found[one][1].sign for one in own if one in found]
+        signs = {solved: [found[one].sign for one in own if one in found]
                  for solved, own in compared.items()}
         yield text, where, in_the_paper, signs, runs
 
@@ -240,15 +242,16 @@ def claims_of(claims, others, regrets, where, in_the_paper):
 def claims_table(comparisons, regrets, digits=0):
     """A row per comparison with its verdict."""
     found, rows = judge_regrets(comparisons, regrets), []
-    for (better, worse, when, slack), (x, one) in found.items():
+    for (better, worse, when, slack), one in found.items():
         text = f"{better} less than {worse} {when}".strip()
         if slack:
             text = f"{better} as good as {worse} (within {100 * slack:.0f} % of its regret)"
-        rows.append([text, plus_minus(*mean_and_error(x), digits), VERDICTS[one.sign]])
+        saved = one.mean - slack * regrets[when][worse].mean()
+        rows.append([text, plus_minus(saved, one.error, digits), VERDICTS[one.sign]])
     if not rows:
         return ""
     return text_table(["claim: less regret", "regret saved", ""], rows) + "\n" + (
-        test_note({key: one for key, (_, one) in found.items()}, "verdicts"))
+        test_note(found, "verdicts"))
 
 
 def claim_row(claim, where, in_the_paper, signs, runs):
@@ -332,12 +335,10 @@ def forest(results, pairs, base, what, sharex=False):
     if not played:
         return None
     sets, names = list(rewards), {name for pair in played for name in pair}
-    lines = -(-len(played) // 5)
-    columns = -(-len(played) // lines)
     figure, axes = pyplot().subplots(
-        lines, columns, sharex=sharex, sharey=True, squeeze=False,
-        figsize=(1.6 + 1.8 * columns, 0.8 + lines * (0.8 + 0.3 * len(sets))))
-    for axis, pair in zip(axes.flat, played, strict=False):
+        1, len(played), sharex=sharex, sharey=True, squeeze=False,
+        figsize=(1.6 + 1.8 * len(played), 1.6 + 0.3 * len(sets)))
+    for axis, pair in zip(axes[0], played, strict=True):
         own = {d: 100 * gained[pair, d] / rewards[d][base].mean() for d in sets
                if (pair, d) in gained}
         mean, error = np.transpose([mean_and_error(x) for x in own.values()])
@@ -348,8 +349,6 @@ def forest(results, pairs, base, what, sharex=False):
         axis.set_ylim(len(sets) - 0.5, -0.5)
         axis.set_title("\n".join(filter(None, (pairs[pair], " −\n".join(pair)))), fontsize=9)
         axis.grid(axis="y", alpha=0.3)
-    for axis in axes.flat[len(played):]:
-        axis.remove()
     scales = "" if sharex else "; each panel has its own scale"
     figure.supxlabel(f"difference in reward, % of {base}'s{scales}", fontsize=9)
     runs = runs_of([result for result in results if result["algorithm"] in names])
