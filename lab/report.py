@@ -33,7 +33,6 @@ LOOKS = {  # in a legend; everywhere the same, at least 3 : 1 on white, told apa
 }
 WIDTH = 120                                           # of a table, in characters
 VERDICTS = {1: "holds", 0: "unclear", -1: "does not hold"}
-SIGNS = {1: "+", 0: "0", -1: "−"}
 OWN = ["#7A3E9D", "#A31621", "#3B6E22", "#1F6F78", "#8A5A00", "#5B5BD6"]     # of your own
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from lab import report as lab
 from lab.own import algorithms
 from lab.recipes import at_equal_settings
-from lab.report import counted, markdown_table, minus, plus_minus, text_table, title, with_error
+from lab.report import counted, markdown_table, plus_minus, text_table, title, with_error
 from lab.results import execute, make_runs
 from lab.statistics import (
     compared,
@@ -58,12 +58,9 @@ def report(results):
     """Who earns more than whom, two kinds of forgetting, and the worst runs."""
     rewards = grouped(results, "dataset", "algorithm")
     found = compared(results, PAIRS + lab.own_pairs(results))
-    pairs = list(dict.fromkeys(pair for pair, _ in found))
     return lab.page(
         answer(found, results), lab.rewards_table(results), scores_table(results),
-        lab.difference_table("reward gained", found),
-        "\n".join(lab.wrapped(f"{minus(pair)}: {counted(found, pair)}") for pair in pairs),
-        kinds_table(rewards),
+        lab.difference_table("reward gained", found), kinds_table(rewards),
         lab.by_set("reward of the worst run", results, lambda x: f"{x.min():.0f}"),
         locked_text(results) if "mushroom" in rewards else "", lab.played_text(results))
 

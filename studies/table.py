@@ -10,6 +10,7 @@ from lab.results import execute, make_runs
 from lab.statistics import compared, grouped
 
 MOST = {"printed": 20}                                # runs; a solver of Eq. 6 takes its time
+SIGNS = {1: "+", 0: "0", -1: "−"}                     # in the grid of claims
 CLAIMS = [  # the better, the worse, section of the paper, data sets that it is said of
     (METHOD, "no-prior", "4.2", tuple(paper.TABLE)),
     (METHOD, "mu-prior", "4", tuple(paper.TABLE)),
@@ -57,16 +58,12 @@ def papers_sign(better, worse, d):
 def report(results):
     """Rewards beside the paper's numbers, and its claims."""
     found = judge(results)
-    sets = list(grouped(results, "dataset"))
     near = {name: lab.near_paper({(d, name): x for d, x in by_set.items()})
             for name, by_set in grouped(results, "algorithm", "dataset").items()}
-    in_paper = set(sets) & set(paper.TABLE)
-    rows = claims_grid(found, sets)
-    claims = rows and text_table(["claim", *(title(d)[:6] for d in sets)], rows) + (
-        "\n+ more, − less, 0 unclear; (in parentheses) where the paper's means do not have it")
+    in_paper = set(grouped(results, "dataset")) & set(paper.TABLE)
     return lab.page(
         answer(found, near, lab.runs_of(results)) if in_paper else "",
-        rewards_table(results, near if in_paper else {}), claims,
+        rewards_table(results, near if in_paper else {}),
         lab.difference_table("reward gained", found), lab.played_text(results))
 
 
@@ -127,22 +124,6 @@ def called(better):
     return "both priors" if better is METHOD else better[0]
 
 
-def claims_grid(found, sets):
-    """A row per claim, a column per data set: its sign here, of both readings of Eq. 6 where they
-    differ, in parentheses where the paper's means do not have the claim."""
-    rows = []
-    for better, worse, _, said in CLAIMS:
-        row = [f"{called(better)} > {worse}"]
-        for d in sets:
-            signs = [sign(found, name, worse, d) for name in better if d in said]
-            text = " / ".join(dict.fromkeys(lab.SIGNS[one] for one in signs if one is not None))
-            if text and papers_sign(better[0], worse, d) != 1:
-                text = f"({text})"
-            row.append(text)
-        rows.append(row)
-    return [row for row in rows if any(row[1:])]
-
-
 # Files --------------------------------------------------------------------------------------------
 
 def claims(results):
@@ -168,10 +149,19 @@ def files(results):
             "table.md": small_table(results, rewards)}
 
 
+def grid_cell(found, claim, d):
+    """The sign of a claim on a data set, of both readings of Eq. 6 where they differ; in
+    parentheses where the paper's means do not have the claim."""
+    better, worse, _, said = claim
+    signs = [sign(found, name, worse, d) for name in better if d in said]
+    text = " / ".join(dict.fromkeys(SIGNS[one] for one in signs if one is not None))
+    return f"({text})" if text and papers_sign(better[0], worse, d) != 1 else text
+
+
 def grid_page(found, sets, runs):
     """The grid of the paper's claims, for README.md: a row per data set, so that it is narrow."""
-    columns = [["data set", *map(title, sets)], *claims_grid(found, sets)]
-    header, *rows = zip(*columns, strict=True)
+    header = ["data set", *(f"{called(better)} > {worse}" for better, worse, *_ in CLAIMS)]
+    rows = [[title(d), *(grid_cell(found, claim, d) for claim in CLAIMS)] for d in sets]
     return markdown_table(header, rows) + (
         "\n\nHere + earns more, − less, 0 unclear (paired by run, at 5 % after Holm's correction "
         f"for {len(found)} differences); where `printed` and `both-priors` differ, both signs "
