@@ -42,20 +42,21 @@ def execute(options, tasks):
     tasks = sorted(tasks, key=lambda task: task.run)  # all tasks of a run come first
     wanted = {keys.key(task): task for task in tasks}
     if options.fresh:
-        drop(path, {keys.task_id(task) for task in tasks})
+        again = {keys.task_id(task) for task in tasks}
+        rewrite(path, lambda result: None if result["task"] in again else result)
     if options.verify:
         verify(options, path, wanted)
     found = {result["key"]: result for result in read(path)}
-    todo = {key: task for key, task in wanted.items() if key not in found}
-    todo = playable(todo)
+    todo = playable({key: task for key, task in wanted.items() if key not in found})
     print(f"{options.command}: {len(wanted.keys() & found)} runs on file, {len(todo)} to play",
           file=sys.stderr)
     if todo:
         for name in fast.changed():
             print(f"nlts.{name} has changed: training with it, about 8 times slower",
                   file=sys.stderr)
-        play_all(options, path, todo)
-        found = {result["key"]: result for result in read(path)}
+        for result in played(options, todo, "runs"):
+            append(path, result)
+            found[result["key"]] = result
     results = complete_runs([found[key] for key in wanted if key in found])
     if not results:
         sys.exit("nothing to report: `python datasets.py` says how to get the data sets")
@@ -106,15 +107,15 @@ def machine():
     return ", ".join([kernels.processor() or platform.machine(), *packages, f"kernels {pinned}"])
 
 
-def play_all(options, path, tasks):
-    """Play tasks; each result is on the disk as soon as its run has ended."""
+def played(options, tasks, what):
+    """Play tasks; yield each result as soon as its run has ended."""
     with executor(options) as pool:
         futures = [pool.submit(play, task, key) for key, task in tasks.items()]
         try:
-            for future in progress(as_completed(futures), len(futures), "runs"):
-                append(path, future.result())
+            for future in progress(as_completed(futures), len(futures), what):
+                yield future.result()
         except KeyboardInterrupt:
-            sys.exit(f"\nstopped; finished runs are in {path}, the same command goes on there")
+            sys.exit("\nstopped; finished runs are on file, the same command goes on there")
         finally:
             for future in futures:                    # after an error, none is played in vain
                 future.cancel()
@@ -228,11 +229,6 @@ def rewrite(path, change):
             file.write("".join(map(as_line, results)).encode())
 
 
-def drop(path, task_ids):
-    """Remove the results of these tasks."""
-    rewrite(path, lambda result: None if result["task"] in task_ids else result)
-
-
 # Taking over --------------------------------------------------------------------------------------
 
 def verify(options, path, wanted):
@@ -246,12 +242,8 @@ def verify(options, path, wanted):
     sample = sample_of(verified)
     if not sample:
         sys.exit(f"--verify: {path} has no runs of this command")
-    differing = 0
-    with executor(options) as pool:
-        futures = [pool.submit(play, task, key) for key, task in sample.items()]
-        for future in progress(as_completed(futures), len(futures), "verifying"):
-            again = future.result()
-            differing += not agree(on_file[again["task"]], again)
+    differing = sum(not agree(on_file[again["task"]], again)
+                    for again in played(options, sample, "verifying"))
     if differing:
         sys.exit(f"--verify: {differing} of {len(sample)} runs differ, {path} stays as it is")
     new = {keys.task_id(task): key for key, task in verified.items()}

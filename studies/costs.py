@@ -2,11 +2,11 @@
 
 All is measured in one process, by turns, so that a busy machine slows everybody: compare ratios.
 """
-import gc
 import json
 import time
 from dataclasses import replace
 from functools import partial
+from timeit import timeit
 
 import numpy as np
 import torch
@@ -50,13 +50,8 @@ def measure(options):
 
 
 def clock(function, *arguments):
-    """CPU seconds that a call takes, without garbage collection, as in timeit."""
-    gc.disable()
-    start = time.process_time()
-    function(*arguments)
-    seconds = time.process_time() - start
-    gc.enable()
-    return seconds
+    """CPU seconds that a call takes."""
+    return timeit(lambda: function(*arguments), timer=time.process_time, number=1)
 
 
 def captured(dataset, phase, seed):
