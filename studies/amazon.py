@@ -5,7 +5,6 @@ import nlts
 from lab import paper
 from lab import report as lab
 from lab.recipes import RECIPES, at_equal_settings
-from lab.report import mean_sd, text_table, with_error
 from lab.results import execute, make_runs
 from lab.runs import Recipe
 from lab.statistics import grouped, mean_and_error
@@ -55,13 +54,13 @@ def missing(x, name):
 def report(results):
     """Rewards beside the paper's, what is still missing of them, and claims."""
     rewards = grouped(lab.named(results), "algorithm")
-    rows = [[name, mean_sd(x), paper.cell(NUMBERS.get(name)),
-             with_error(*missing(x, name)) if name in NUMBERS else ""]
+    rows = [[name, lab.mean_sd(x), paper.cell(NUMBERS.get(name)),
+             lab.with_error(*missing(x, name)) if name in NUMBERS else ""]
             for name, x in rewards.items()]
     always = np.mean([result["best_arm"] for result in results])
     return lab.page(
         answer(rewards, lab.runs_of(results)),
-        text_table(["Amazon reviews", "reward", "in the paper", "missing"], rows) + (
+        lab.text_table(["Amazon reviews", "reward", "in the paper", "missing"], rows) + (
             f"\nmean ± standard deviation of {lab.runs_of(results)} of {results[0]['steps']} "
             f"steps; always playing the commonest rating earns {always:.0f};\nmissing: the paper's "
             f"mean minus ours ± standard error of both; {EQUAL}: of `equal`, else the paper's"),
@@ -86,9 +85,10 @@ def answer(rewards, runs):
     for name in NUMBERS:
         if name in rewards:
             gap, error = missing(rewards[name], name)
-            word = f"{with_error(abs(gap), error)} {'below' if gap > 0 else 'above'} the paper's"
+            side = "below" if gap > 0 else "above"
+            word = f"{lab.with_error(abs(gap), error)} {side}"
             if abs(gap) < 2 * error < np.inf:
-                word = "within two standard errors of the paper's"
-            sentences.append(f"{name} is {word}.")
+                word = "within two standard errors of"
+            sentences.append(f"{name} is {word} the paper's.")
     return lab.wrapped(f"With the network and the tokens that the paper links ({runs}),",
                        *sentences)

@@ -9,7 +9,6 @@ import numpy as np
 
 from lab import report as lab
 from lab.recipes import RECIPES, limited
-from lab.report import counted, text_table, title
 from lab.results import execute, make_runs
 from lab.statistics import compared, grouped
 from studies.calibration_agents import Calibration, kept_prior
@@ -39,16 +38,16 @@ def report(results):
     spread = {name: [own[name] for own in ratios.values() if name in own] for name in names}
     ranges = [f"{name} × {min(x):.2f} to {max(x):.2f} on {len(x)}" for name, x in spread.items()]
     found = compared(results, [(name, PERFECT) for name in names])
-    counts = [f"{name} earns {counted(found, (name, PERFECT))}"
+    counts = [f"{name} earns {lab.counted(found, (name, PERFECT))}"
               for name in ("both-priors", "carried")]
-    rows = [[title(d), *(f"× {own[name]:.2f} (× {off[d][name]:.2f})" if name in own else ""
-                         for name in names)] for d, own in ratios.items()]
+    rows = [[lab.title(d), *(f"× {own[name]:.2f} (× {off[d][name]:.2f})" if name in own else ""
+                             for name in names)] for d, own in ratios.items()]
     return lab.page(
         lab.wrapped("Uncertainty s about forgotten tuples, relative to full memory's, by data "
                     f"set: {', '.join(ranges)}. carried is nearest on "
                     f"{nearest.count('carried')} of {len(nearest)}. Rewards against a prior that "
                     f"forgets nothing ({lab.runs_of(results)}): {'; '.join(counts)}."),
-        text_table(["s relative to full memory", *names], rows) + "\n" + lab.wrapped(
+        lab.text_table(["s relative to full memory", *names], rows) + "\n" + lab.wrapped(
             "On tuples that left the buffer, geometric mean over phases, arms and runs: below 1, "
             "more certain than full memory. In brackets the factor by which s is off, whatever the "
             "side. kept: the old covariance, as if no feature had moved."),
@@ -78,7 +77,7 @@ def plot(results):
     axis.axvline(1, color="black", linewidth=0.8)
     for row in range(1, len(ratios)):
         axis.axhline(row - 0.5, color="0.85", linewidth=0.8)
-    axis.set_yticks(range(len(ratios)), map(title, ratios))
+    axis.set_yticks(range(len(ratios)), map(lab.title, ratios))
     axis.set_ylim(len(ratios) - 0.5, -0.5)
     axis.set_xlabel("uncertainty s about forgotten tuples, relative to full memory's\n"
                     "← more certain than full memory          less certain →")

@@ -18,7 +18,6 @@ import nlts_beyond
 from lab import fast
 from lab import report as lab
 from lab.recipes import RECIPES
-from lab.report import text_table, with_error
 from lab.runs import Task, run_task
 
 SOLVERS = {
@@ -132,7 +131,7 @@ def report(measured):
                 f"{np.median(ratio):.1f}", f"{min(ratio):.1f} to {max(ratio):.1f}"]
                for name, ratio in ratios.items()]
     found = measured["phases"]
-    grown = [[name, claimed, with_error(*growth(found["T"], seconds), 2), tuples[-1]]
+    grown = [[name, claimed, lab.with_error(*growth(found["T"], seconds), 2), tuples[-1]]
              for name, claimed, seconds, tuples in zip(
                  PRIORS, (1, 0, 0), np.transpose(found["seconds"]), np.transpose(found["tuples"]),
                  strict=True)]
@@ -141,11 +140,11 @@ def report(measured):
         lab.wrapped(f"On buffers of real runs SCS takes {np.median(ratios[SCS]):.0f} times the CPU "
                     f"time of {OURS}. A run of both-priors takes {runs[1]:.2f} times the CPU time "
                     f"of one of no-prior, one of full memory {runs[2]:.2f} times."),
-        text_table(["Eq. 6", "median ms", "median ratio", "range"], solvers)
+        lab.text_table(["Eq. 6", "median ms", "median ratio", "range"], solvers)
         + f"\n{len(measured['solvers'])} buffers of the fifth learning phase of both-priors, "
         "g = 50",
-        text_table(["CPU time of a phase", "exponent of T in Sec. 3.1", "here",
-                    f"tuples at T = {found['T'][-1]}"], grown)
+        lab.text_table(["CPU time of a phase", "exponent of T in Sec. 3.1", "here",
+                        f"tuples at T = {found['T'][-1]}"], grown)
         + "\nStatlog, arms as the agents choose them, without training; by least squares in "
         "logarithms, ± standard error",
         f"A step of LinearTS with 7 arms takes {low:.2f} ms at d = {DIMS[0]}, and {high:.2f} ms at "

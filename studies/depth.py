@@ -14,7 +14,6 @@ from torch import nn
 import datasets
 from lab import report as lab
 from lab.recipes import RECIPES
-from lab.report import text_table, title
 from lab.results import execute, make_runs
 from lab.statistics import compared, grouped
 from studies.depth_agents import WIDTHS, DeepMLP
@@ -84,7 +83,7 @@ def report(measured):
     """Rewards and accuracies of both networks, and the paper's claim."""
     results = lab.named(measured["runs"])
     found = judge(results)
-    verdicts = [f"{title(d)}: {WORDS[one.sign]}." for (_, d), one in found.items()]
+    verdicts = [f"{lab.title(d)}: {WORDS[one.sign]}." for (_, d), one in found.items()]
     return lab.page(
         lab.wrapped("The paper: a deeper network does not earn more. Here, full memory with hidden "
                     f"layers of 500 and 800 units against 50 units, {lab.runs_of(results)}:",
@@ -98,12 +97,12 @@ def accuracy_table(accuracy):
     rows = []
     for d, found in accuracy.items():
         if found:
-            rows.append([title(d), *(f"{100 * x:.1f}" for x in found.values())])
+            rows.append([lab.title(d), *(f"{100 * x:.1f}" for x in found.values())])
             quoted = PAPER.get(d, {})
             rows.append(["  quoted by the paper", *(quoted.get(name, "") for name in found)])
     if not rows:
         return ""
-    return text_table(["test accuracy, %", *HIDDEN], rows) + (
+    return lab.text_table(["test accuracy, %", *HIDDEN], rows) + (
         f"\ntrained on {100 * TRAINED_ON:.0f} % of all rows with every label, {BATCHES} batches of "
         f"{BATCH}")
 

@@ -2,14 +2,12 @@
 per arm where memory is limited. With --drift, rows are in the order of their first principal
 component: the buffer is then not like what was forgotten."""
 from collections import Counter
-from itertools import starmap
 
 import numpy as np
 
 from lab import report as lab
 from lab.own import algorithms
 from lab.recipes import at_equal_settings
-from lab.report import counted, markdown_table, plus_minus, text_table, title, with_error
 from lab.results import execute, make_runs
 from lab.statistics import (
     compared,
@@ -68,7 +66,7 @@ def report(results):
 def answer(found, results):
     """What is certain of our prior and of the paper's, in words."""
     pairs = {pair for pair, _ in found}
-    counts = [f"{name} against {other}: {counted(found, (name, other))}"
+    counts = [f"{name} against {other}: {lab.counted(found, (name, other))}"
               for name, other in ANSWERS if (name, other) in pairs]
     drift = " and with contexts that drift" if results[0]["drift"] else ""
     named = [result for result in results if result["algorithm"] in sum(ANSWERS, ())]
@@ -83,8 +81,8 @@ def scores_table(results):
     n, rows = len(grouped(results, "dataset")), []
     for name, by_set in grouped(scored, "algorithm", "dataset", value="score").items():
         if len(by_set) == n:
-            rows.append([name, with_error(*mean_over_sets(by_set), 3)])
-    return text_table(["over all data sets", "score"], rows) + (
+            rows.append([name, lab.with_error(*mean_over_sets(by_set), 3)])
+    return lab.text_table(["over all data sets", "score"], rows) + (
         "\nscore: (reward − any arm at random) / (optimal − any arm at random), the mean over data "
         "sets of\nmeans over runs; ± standard error over runs")
 
@@ -102,14 +100,14 @@ def kinds_table(rewards):
     for d, by_name in rewards.items():
         if {FULL, PERFECT, NONE, "both-priors", "carried"} <= set(by_name):
             network, posterior, *gained = (difference(by_name[a], by_name[b]) for a, b in KINDS)
-            shares = [100 * np.array(won_back(x, posterior)) for x in gained]
-            rows.append([title(d), plus_minus(*mean_and_error(network)),
-                         plus_minus(*mean_and_error(posterior)), *starmap(with_error, shares)])
+            lost = [lab.plus_minus(*mean_and_error(x)) for x in (network, posterior)]
+            won = [lab.with_error(*won_back(100 * x, posterior)) for x in gained]
+            rows.append([lab.title(d), *lost, *won])
     if not rows:
         return ""
     header = ["reward forgotten", "by the network", "by the posterior", "both-priors wins back, %",
               "carried wins back, %"]
-    return text_table(header, rows) + "\n" + lab.wrapped(
+    return lab.text_table(header, rows) + "\n" + lab.wrapped(
         f"by the network: {FULL} − {PERFECT}; by the posterior: {PERFECT} − {NONE}, of which a "
         f"prior wins back a share, above 100 % where it earns more than {PERFECT}; ± standard "
         "error; n/a: less than two standard errors are forgotten")
@@ -144,10 +142,10 @@ def files(results):
         return {}
     rewards = grouped(results, "dataset", "algorithm")
     names = [name for name in README if all(name in by_name for by_name in rewards.values())]
-    rows = [[title(d), *best_in_bold({name: by_name[name] for name in names})]
+    rows = [[lab.title(d), *best_in_bold({name: by_name[name] for name in names})]
             for d, by_name in rewards.items()]
     runs = len(next(iter(rewards.values()))[names[0]]) if names else 0
-    return {"equal.md": markdown_table(["reward", *names], rows) + (
+    return {"equal.md": lab.markdown_table(["reward", *names], rows) + (
         f"\n\nMean of {runs} runs at equal settings. Bold: the best, and those that are within two "
         "standard errors of it (paired by run).\n")}
 

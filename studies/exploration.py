@@ -8,7 +8,6 @@ import numpy as np
 import nlts_beyond
 from lab import report as lab
 from lab.recipes import RECIPES, WHEEL, with_arguments, with_settings
-from lab.report import counted, text_table, title
 from lab.results import execute, make_runs
 from lab.statistics import compared, difference, grouped, mean_and_error
 
@@ -42,16 +41,16 @@ def report(results):
     """What limited memory gains over full memory under each noise; what pooled noise gains."""
     own = lab.named(results)
     found = compared(own, PAIRS)
-    words = [f"{noise}: {counted(found, (f'both-priors, {noise}', f'neural-linear, {noise}'))}"
+    words = [f"{noise}: {lab.counted(found, (f'both-priors, {noise}', f'neural-linear, {noise}'))}"
              for noise in NOISES]
     shares = grouped(own, "algorithm", "dataset", value="explored")
     return lab.page(
         lab.wrapped(f"both-priors earns against full memory ({lab.runs_of(results)}), with "
                     f"{'; '.join(words)}."),
         lab.difference_table("reward gained", found, PAIRS.get),
-        text_table(["exploration, %", *map(title, grouped(results, "dataset"))],
-                   [[name, *(f"{100 * x.mean():.1f}" for x in by_set.values())]
-                    for name, by_set in shares.items()])
+        lab.text_table(["exploration, %", *map(lab.title, grouped(results, "dataset"))],
+                       [[name, *(f"{100 * x.mean():.1f}" for x in by_set.values())]
+                        for name, by_set in shares.items()])
         + "\nexploration: plays, after the initial pulls, of another arm than the one with the "
         "highest estimate", lab.played_text(results))
 
@@ -70,7 +69,7 @@ def plot(results):
             x = np.arange(len(NOISES)) + 0.1 * (k - 1)
             lab.curve(axis, x, mean, 2 * error, lab.label(name), name)
         axis.axhline(0, color="black", linewidth=0.8)
-        axis.set_title(title(d), fontsize=9)
+        axis.set_title(lab.title(d), fontsize=9)
         axis.set_xticks(range(len(NOISES)), ticks)
     for axis in axes.flat[len(rewards):]:
         axis.axis("off")

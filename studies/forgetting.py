@@ -7,7 +7,6 @@ import nlts
 from lab import report as lab
 from lab.own import algorithms
 from lab.paper import METHOD
-from lab.report import mean_sd, plus_minus, text_table, with_error
 from lab.results import execute, make_runs
 from lab.runs import Regret
 from lab.statistics import grouped, mean_and_error, ratio_of_means
@@ -64,12 +63,12 @@ def report(results):
     rows = []
     for name, regret in regrets.items():
         before, after = around(regret)
-        rows.append([name, mean_sd(regret.sum(1)), f"{before.mean():.3f}", f"{after.mean():.3f}",
-                     with_error(*ratio_of_means(after, before), 2)])
+        rows.append([name, lab.mean_sd(regret.sum(1)), f"{before.mean():.3f}",
+                     f"{after.mean():.3f}", lab.with_error(*ratio_of_means(after, before), 2)])
     steps = next(iter(regrets.values())).shape[1]
     header = ["Statlog", f"regret in {steps} steps", "per step, before", AFTER, "ratio"]
     return lab.page(
-        answer(regrets), text_table(header, rows) + "\n" + lab.wrapped(
+        answer(regrets), lab.text_table(header, rows) + "\n" + lab.wrapped(
             f"regret: mean ± standard deviation of {lab.runs_of(results)}, less is better; per "
             f"step: in the {WIDTH} steps before and after steps {2 * L}, {3 * L}, ..., all "
             "retrainings except the first; ratio after / before ± standard error"),
@@ -91,7 +90,7 @@ def change(regret):
     before, after = around(regret)
     by, error = mean_and_error(after - before)
     unclear = ", unclear" if abs(by) < 2 * error else ""
-    return f"{before.mean():.3f} → {after.mean():.3f} ({plus_minus(by, error, 3)}{unclear})"
+    return f"{before.mean():.3f} → {after.mean():.3f} ({lab.plus_minus(by, error, 3)}{unclear})"
 
 
 def kinds_of_regret(regrets):

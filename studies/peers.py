@@ -9,7 +9,6 @@ with an output per arm; it learns every 100 steps, and not 1,000 steps after eac
 """
 from lab import report as lab
 from lab.recipes import EQUAL, RECIPES, at_equal_settings
-from lab.report import counted
 from lab.results import execute, make_runs
 from lab.runs import Recipe
 from lab.statistics import compared, grouped
@@ -43,7 +42,7 @@ def pairs(results):
 def report(results):
     """What carried gains over each peer; rewards and seconds."""
     found = compared(results, pairs(results))
-    counts = [f"against {pair[1]}: {counted(found, pair)}" for pair in pairs(results)]
+    counts = [f"against {pair[1]}: {lab.counted(found, pair)}" for pair in pairs(results)]
     return lab.page(
         lab.wrapped(f"carried earns ({lab.runs_of(results)}) {'; '.join(counts)}."),
         lab.difference_table("reward gained", found), lab.rewards_table(results),

@@ -12,7 +12,6 @@ import nlts
 from lab import paper
 from lab import report as lab
 from lab.recipes import RECIPES
-from lab.report import mean_sd, text_table, title
 from lab.results import execute, make_runs
 from lab.runs import Recipe
 from lab.statistics import grouped
@@ -80,11 +79,11 @@ def report(results):
     rows = [[reading, *counts.values()] for reading, counts in near.items()]
     header = ["cells near the paper's", "comparable data sets: |z| < 2", "within 3 %",
               "all: |z| < 2", "within 3 %"]
-    sets = ", ".join(map(title, SCS))
+    sets = ", ".join(map(lab.title, SCS))
     return lab.page(
         lab.wrapped("Cells within 3 % of the paper's on the comparable data sets "
                     f"({lab.runs_of(results)}): {words}."),
-        text_table(header, rows) + "\n" + lab.wrapped(
+        lab.text_table(header, rows) + "\n" + lab.wrapped(
             f"|z| < 2: with the standard errors of both means. {SOLVED}: both-priors on {sets}."),
         rewards_text(results, cells), lab.played_text(results))
 
@@ -94,12 +93,12 @@ def rewards_text(results, cells):
     names = list(grouped(results, "algorithm"))
     rows = []
     for d in grouped(results, "dataset"):
-        rows.append([title(d), *(paper.cell(paper.number(d, name)) for name in names)])
+        rows.append([lab.title(d), *(paper.cell(paper.number(d, name)) for name in names)])
         for reading, own in cells.items():
-            row = [mean_sd(own[d, name]) if (d, name) in own else "" for name in names]
+            row = [lab.mean_sd(own[d, name]) if (d, name) in own else "" for name in names]
             if any(row):
                 rows.append([f"  {reading}", *row])
-    return text_table(["reward: in the paper", *names], rows) + (
+    return lab.text_table(["reward: in the paper", *names], rows) + (
         f"\nmean ± standard deviation of {lab.runs_of(results)}, in the paper of {paper.RUNS}")
 
 
@@ -123,7 +122,7 @@ def plot(results):
         axis.use_sticky_edges = False                 # no marker is cut at the edge of a bar
         axis.autoscale(axis="x")
         axis.set_title(name, fontsize=9)
-        axis.set_yticks(range(len(sets)), map(title, sets))
+        axis.set_yticks(range(len(sets)), map(lab.title, sets))
         axis.set_ylim(len(sets) - 0.5, -0.5)
     axes[0, len(names) // 2].set_xlabel("reward, % of the paper's; each panel has its own scale")
     figure.legend(*axes[0, -1].get_legend_handles_labels(), loc="outside lower center", ncols=3)

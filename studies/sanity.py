@@ -9,7 +9,6 @@ from scipy.linalg import expm
 import nlts
 import nlts_beyond
 from lab import report as lab
-from lab.report import text_table
 from lab.statistics import mean_and_error
 
 RATIOS = [2, 1.5, 1.2, 1, 0.9, 0.8, 0.6, 0.4, 0.2]    # tuples in the buffer over features, n/g
@@ -80,7 +79,7 @@ def report(measured):
     return lab.page(
         lab.wrapped(f"Appendix C, that the analytical prior is exact, {word}: its largest error is "
                     f"{exact[0].max():.0e}. With fewer tuples than features it is not defined."),
-        text_table(["largest error, linear features, n ≥ g", *WHAT, ""], rows)
+        lab.text_table(["largest error, linear features, n ≥ g", *WHAT, ""], rows)
         + f"\nof {len(few)} runs with g = {SIZE}")
 
 

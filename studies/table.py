@@ -5,7 +5,6 @@ from lab import paper
 from lab import report as lab
 from lab.own import algorithms
 from lab.paper import METHOD
-from lab.report import markdown_table, mean_sd, text_table, title
 from lab.results import execute, make_runs
 from lab.statistics import compared, grouped
 
@@ -104,8 +103,8 @@ def rewards_table(results, near):
             if number := paper.number(d, name):
                 share, z = lab.distance(x, number)
                 far[name] = f"{100 * share:+.1f} ({z:+.1f})"
-        rows.append([title(d) + (" °" if d in paper.NOT_COMPARABLE else ""),
-                     *(mean_sd(by_name[name]) if name in by_name else "" for name in names)])
+        rows.append([lab.title(d) + (" °" if d in paper.NOT_COMPARABLE else ""),
+                     *(lab.mean_sd(by_name[name]) if name in by_name else "" for name in names)])
         if far:
             rows.append(["  in the paper", *(paper.cell(paper.number(d, name)) for name in names)])
             rows.append(["  % above it (z)", *(far.get(name, "") for name in names)])
@@ -113,10 +112,10 @@ def rewards_table(results, near):
     if near:
         rows += [[f"{kind}, {where}", *(near[name][where, kind] for name in names)]
                  for where in ("comparable", "all") for kind in lab.NEAR]
-        why = "; ".join(f"{title(d)}: {why}" for d, why in paper.NOT_COMPARABLE.items())
+        why = "; ".join(f"{lab.title(d)}: {why}" for d, why in paper.NOT_COMPARABLE.items())
         notes += ("; z: the difference over the standard error of both\n"
                   + lab.wrapped(f"° not comparable. {why}."))
-    return text_table(["reward", *names], rows) + "\n" + notes
+    return lab.text_table(["reward", *names], rows) + "\n" + notes
 
 
 def called(better):
@@ -161,8 +160,8 @@ def grid_cell(found, claim, d):
 def grid_page(found, sets, runs):
     """The grid of the paper's claims, for README.md: a row per data set, so that it is narrow."""
     header = ["data set", *(f"{called(better)} > {worse}" for better, worse, *_ in CLAIMS)]
-    rows = [[title(d), *(grid_cell(found, claim, d) for claim in CLAIMS)] for d in sets]
-    return markdown_table(header, rows) + (
+    rows = [[lab.title(d), *(grid_cell(found, claim, d) for claim in CLAIMS)] for d in sets]
+    return lab.markdown_table(header, rows) + (
         "\n\nHere + earns more, − less, 0 unclear (paired by run, at 5 % after Holm's correction "
         f"for {len(found)} differences); where `printed` and `both-priors` differ, both signs "
         "stand, in this order. In parentheses: the paper's means do not have it; empty: "
@@ -179,8 +178,8 @@ SMALL = [  # header, algorithm, whether the number is the paper's
 
 def small_table(results, rewards):
     """The paper's method, full memory and no prior, in the paper and here."""
-    rows = [[title(d), *(paper.cell(paper.number(d, name)) if theirs
-                         else mean_sd(by_name[name]) if name in by_name else ""
-                         for _, name, theirs in SMALL)] for d, by_name in rewards.items()]
-    return markdown_table(["reward", *(header for header, *_ in SMALL)], rows) + (
+    rows = [[lab.title(d), *(paper.cell(paper.number(d, name)) if theirs
+                             else lab.mean_sd(by_name[name]) if name in by_name else ""
+                             for _, name, theirs in SMALL)] for d, by_name in rewards.items()]
+    return lab.markdown_table(["reward", *(header for header, *_ in SMALL)], rows) + (
         f"\n\nMean ± standard deviation; here {lab.runs_of(results)}, in the paper {paper.RUNS}.\n")

@@ -10,7 +10,6 @@ from lab import paper
 from lab import report as lab
 from lab.own import algorithms
 from lab.recipes import RECIPES, WHEEL, at_equal_settings, with_arguments, with_settings
-from lab.report import mean_sd, text_table, title
 from lab.results import execute, make_runs
 from lab.runs import Values
 from lab.statistics import compared, grouped
@@ -88,11 +87,12 @@ def rewards_table(results, rewards):
     """A row per reading, a column per radius; below linear and the paper's method its numbers."""
     rows = []
     for name in grouped(results, "algorithm"):
-        rows.append([name, *(mean_sd(x[name], 1) if name in x else "" for x in rewards.values())])
+        rows.append([name, *(lab.mean_sd(own[name], 1) if name in own else ""
+                             for own in rewards.values())])
         theirs = [paper.cell(paper.number(d, name)) for d in rewards]
         if any(theirs):
             rows.append(["  in the paper", *theirs])
-    return text_table(["reward", *map(title, rewards)], rows) + (
+    return lab.text_table(["reward", *map(lab.title, rewards)], rows) + (
         f"\nmean ± standard deviation of {lab.runs_of(results)}; always playing the safe arm earns "
         f"{SAFE * results[0]['steps']:.0f}")
 
@@ -145,6 +145,6 @@ def plot(results):
         panel.remove()
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=5,
                   markerscale=1.6)
-    figure.suptitle(f"{title(SHOWN)}: the arm that is thought best after {first['steps']} steps, "
-                    f"one run, {len(x)} contexts")
+    figure.suptitle(f"{lab.title(SHOWN)}: the arm that is thought best after {first['steps']} "
+                    f"steps, one run, {len(x)} contexts")
     return {"": figure}
