@@ -46,8 +46,8 @@ def filled(path):
 
 
 def content(source, part=None):
-    """What stands in a block. Parts end at empty lines; the first of a report is its answer, which
-    stands as a sentence, and others are tables."""
+    """The text of a block. Empty lines separate the parts of a file; the first part of a report is
+    its answer in sentences, the others are tables."""
     if not source.exists():
         return "*Not measured yet.*"
     text = source.read_text(encoding="utf-8").strip("\n")
@@ -59,7 +59,7 @@ def content(source, part=None):
 
 
 def claims_table(folder):
-    """The table of the paper's claims, of all commands that have been played, and its sum."""
+    """How many of the paper's claims hold, and a row per claim, for commands that were played."""
     found = [folder / f"{name}.claims.json" for name in CLAIMED]
     rows = [row for path in found if path.exists() for row in json.loads(path.read_text())]
     verdicts = Counter(row[-1] for row in rows)
@@ -69,8 +69,8 @@ def claims_table(folder):
 
 
 def hard_places(folder):
-    """Rewards at equal settings in percent of the optimum; below those of `equal` and its drift the
-    worst runs. Several data sets count by their mean."""
+    """Rewards at equal settings in percent of the optimum, means over data sets; for `equal`, with
+    and without drift, the worst runs, too."""
     rows = []
     for place, (command, having) in HARD.items():
         results = [result | {"share": 100 * result["reward"] / result["optimal"]}
@@ -91,10 +91,10 @@ def hard_places(folder):
 
 
 def report(pages):
-    """What was filled."""
+    """Which pages were filled."""
     return f"filled: {', '.join(PAGES)}"
 
 
 def files(pages):
-    """The pages, at their places."""
+    """The pages, each under its path."""
     return pages

@@ -18,7 +18,7 @@ from lab.statistics import (
     mean_and_error,
 )
 
-LOOKS = {  # in a legend; everywhere the same, at least 3 : 1 on white, told apart in grey, too
+LOOKS = {  # legend, color, dashes, marker: 3 : 1 on white at least, and distinct in grey, too
     "linear": ("linear", "#767676", (0, (1, 1)), "x"),
     "neural-linear": ("neural-linear (full memory)", "#000000", "-", "o"),
     "both-priors": ("both priors, smallest solution", "#D55E00", "--", "s"),
@@ -36,28 +36,22 @@ VERDICTS = {1: "holds", 0: "unclear", -1: "does not hold"}
 OWN = ["#7A3E9D", "#A31621", "#3B6E22", "#1F6F78", "#8A5A00", "#5B5BD6"]     # of your own
 
 
-def look(name):
-    """An algorithm's name in a legend, color, dashes and marker; one of your own has a color by
-    its name."""
-    color = OWN[zlib.crc32(name.encode()) % len(OWN)]
-    return LOOKS.get(name, (name, color, (0, (6, 1, 1, 1, 1, 1)), "X"))
-
-
 def label(name):
     """An algorithm's name in a legend."""
-    return look(name)[0]
+    return LOOKS[name][0] if name in LOOKS else name
 
 
 def style(name):
-    """An algorithm's color, dashes and marker."""
-    return dict(zip(("color", "linestyle", "marker"), look(name)[1:], strict=True))
+    """An algorithm's color, dashes and marker; the color of one of your own depends on its name."""
+    color = OWN[zlib.crc32(name.encode()) % len(OWN)]
+    look = LOOKS.get(name, (name, color, (0, (6, 1, 1, 1, 1, 1)), "X"))
+    return dict(zip(("color", "linestyle", "marker"), look[1:], strict=True))
 
 
 def named(results):
     """Results whose algorithm has its variant in its name: 'both-priors, b⁰ = 0.6'."""
-    return [result | {"algorithm": ", ".join(filter(None, (result["algorithm"],
-                                                           result.get("variant"))))}
-            for result in results]
+    return [result | {"algorithm": f"{result['algorithm']}, {result['variant']}"}
+            if result.get("variant") else result for result in results]
 
 
 def own_pairs(results):
@@ -67,8 +61,8 @@ def own_pairs(results):
 
 
 def save(options, study, measured):
-    """Print the report; write out/COMMAND.txt, a COMMAND.png per picture, the rows of the table of
-    claims, and further files. A second picture has a name, which stands behind the command's."""
+    """Print a study's report, and write its files: COMMAND.txt, pictures (COMMAND.png, and
+    COMMAND-NAME.png of one with a name), rows for the table of claims, and files of its own."""
     text = study.report(measured)
     print("\n" + text)
     options.out.mkdir(parents=True, exist_ok=True)
@@ -82,50 +76,47 @@ def save(options, study, measured):
         data = content if isinstance(content, bytes) else content.encode()
         (options.out / name).write_bytes(data)
     for name, figure in (study.plot(measured) if hasattr(study, "plot") else {}).items():
-        if not figure:
-            continue
-        figure.savefig(options.out / f"{'-'.join(filter(None, (options.command, name)))}.png",
-                       dpi=150)
-        pyplot().close(figure)
+        if figure:
+            picture = f"{options.command}-{name}.png" if name else f"{options.command}.png"
+            figure.savefig(options.out / picture, dpi=150)
+            pyplot().close(figure)
     print(f"\nwritten: {options.command}.txt and more in {os.path.relpath(options.out)}")
 
 
 # Cells and tables ---------------------------------------------------------------------------------
 
 def page(*parts):
-    """A report: sentences and tables, those that are not empty."""
+    """Sentences and tables, without the empty ones, as one text."""
     return "\n\n".join(filter(None, parts))
 
 
 def wrapped(*sentences):
-    """Sentences as a paragraph of lines that a code block of a page can show."""
+    """Sentences as a paragraph, whose lines are short enough for a code block of a page."""
     return textwrap.fill(" ".join(filter(None, sentences)), 88, break_on_hyphens=False)
 
 
 def text_table(header, rows):
-    """An aligned table; the first column is text, the others numbers. One that is wider than WIDTH
-    becomes two, below each other."""
+    """An aligned table; the first column is text, the others numbers. A table wider than WIDTH is
+    split into two, the second below the first."""
     rows = [[str(x) for x in row] for row in [header, *rows]]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     if sum(widths) + 2 * len(widths) - 2 > WIDTH and len(widths) > 2:
         middle = 1 + len(widths) // 2
         left, right = [row[:middle] for row in rows], [row[:1] + row[middle:] for row in rows]
         return "\n\n".join(text_table(half[0], half[1:]) for half in (left, right))
-    lines = []
-    for first, *others in rows:
-        cells = [x.rjust(w) for x, w in zip(others, widths[1:], strict=True)]
-        lines.append("  ".join([first.ljust(widths[0]), *cells]).rstrip())
-    return "\n".join(lines)
+    cells = [[first.ljust(widths[0]), *map(str.rjust, others, widths[1:])]
+             for first, *others in rows]
+    return "\n".join("  ".join(row).rstrip() for row in cells)
 
 
 def markdown_table(header, rows):
-    """The same in Markdown."""
+    """A table in Markdown."""
     lines = ["| " + " | ".join(map(str, row)) + " |" for row in [header, *rows]]
     return "\n".join([lines[0], "|---" * len(header) + "|", *lines[1:]])
 
 
 def mean_sd(values, digits=0):
-    """'mean ± standard deviation' of the runs; of one run, the mean alone."""
+    """'mean ± standard deviation' over runs; of one run the mean alone."""
     mean = f"{np.mean(values):.{digits}f}"
     return f"{mean} ± {np.std(values, ddof=1):.{digits}f}" if len(values) > 1 else mean
 
@@ -190,7 +181,7 @@ def difference_table(heading, found, text=minus, digits=0):
 
 
 def test_note(found, what):
-    """How a family of differences is judged, and which of them would be found."""
+    """How a family of differences is tested, and how large a difference must be to be found."""
     counts = sorted({one.runs for one in found.values() if one.runs > 1})
     sizes = " or ".join(f"{detectable(runs, len(found)):.1f} with {runs} runs" for runs in counts)
     power = ("80 % of such studies would find a difference of so many standard deviations over "
@@ -200,7 +191,7 @@ def test_note(found, what):
 
 
 def counted(found, pair):
-    """'more on 3 of 10 data sets, less on 1 (Adult)': what is certain of a pair."""
+    """'more on 3 of 10 data sets, less on 1 (Adult)': where a pair's difference is certain."""
     signs = {d: one.sign for (of, d), one in found.items() if of == pair}
     more = sum(sign > 0 for sign in signs.values())
     less = [title(d) for d, sign in signs.items() if sign < 0]
@@ -224,12 +215,12 @@ def judge_regrets(comparisons, regrets):
 
 
 def listed(claims):
-    """The comparisons of all claims, {claim: {how Eq. 6 is solved: [comparison]}}."""
+    """All comparisons in claims {claim: {how Eq. 6 is solved: [comparison]}}, as one list."""
     return [one for compared in claims.values() for own in compared.values() for one in own]
 
 
 def claims_of(claims, others, regrets, where, in_the_paper):
-    """What is certain of the paper's claims, for `claim_row`; others are judged with them."""
+    """The arguments of `claim_row` for each claim; `others` belong to the same family of tests."""
     found = judge_regrets(listed(claims) + others, regrets)
     runs = max((one.runs for one in found.values()), default=0)
     for text, compared in claims.items():
@@ -272,8 +263,8 @@ def claim_row(claim, where, in_the_paper, signs, runs):
 
 
 def distance(x, number):
-    """Our mean minus the paper's: as a share of it, and in standard errors of both (z); one run is
-    never far."""
+    """Our mean minus the paper's: as a share of it, and in standard errors of both (z), which is 0
+    of one run."""
     mean, error = mean_and_error(x)
     return mean / number[0] - 1, (mean - number[0]) / np.hypot(error, number[1] / paper.RUNS ** 0.5)
 
@@ -293,8 +284,8 @@ def near_paper(cells):
 
 
 def played_text(results):
-    """What the solver of Eq. 6 returned to `printed`; what was played, in hours of one core, and on
-    which processors and versions."""
+    """How often the solver of `printed` solved Eq. 6; the time of all runs, and on which processors
+    and versions they were played."""
     asked = [result for result in named(results) if "solved" in result]
     kinds = {"solved": "solved", "inaccurate": "of these called inaccurate", "unsolved": "unsolved"}
     means = [grouped(asked, "dataset", "algorithm", value=kind) for kind in kinds]
@@ -327,7 +318,7 @@ def curve(axis, x, y, error, text, name):
 
 def forest(results, pairs, base, what, sharex=False):
     """Paired differences in percent of the reward of `base`, ± 2 standard errors: a panel per pair,
-    a row per data set. pairs: {pair: what it shows}. None if nobody can be compared."""
+    a row per data set. pairs: {pair: a title, or None}. None if no pair was played."""
     rewards = {d: own for d, own in grouped(results, "dataset", "algorithm").items() if base in own}
     gained = differences(rewards, pairs)
     played = list(dict.fromkeys(pair for pair, _ in gained))

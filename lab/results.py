@@ -64,7 +64,7 @@ def execute(options, tasks):
 
 
 def playable(tasks):
-    """Those tasks whose data set is on this machine; missing ones are told once."""
+    """The tasks whose data set is on this machine; prints each missing data set once."""
     missing = set()
     for dataset in dict.fromkeys(task.dataset for task in tasks.values()):
         try:
@@ -186,7 +186,7 @@ def locked(path):
 
 
 def read(path):
-    """The results in a file; a last line that was not finished is left out."""
+    """The results in a file, without an unfinished last line."""
     if not path.exists():
         return []
     results = []
@@ -261,7 +261,8 @@ def agree(before, again):
 
 
 def taken_over(result, new, on_file):
-    """The result under its new key, which says so; older ones of the same task are dropped."""
+    """The result with its new key and a note of the old one; None for an outdated result of the
+    same task."""
     key = new.get(result["task"], result["key"])
     if result["key"] == key:
         return result
@@ -271,7 +272,7 @@ def taken_over(result, new, on_file):
 
 
 def sample_of(tasks):
-    """Some of the tasks, others each time, over all data sets and algorithms."""
+    """A random sample of the tasks that has every data set and every algorithm."""
     order = random.sample(list(tasks.items()), len(tasks))
     enough = max(VERIFIED[0], math.ceil(VERIFIED[1] * len(tasks)))
     sample, seen = {}, set()

@@ -4,8 +4,9 @@ All have one layer of 50 ReLUs. LiM2, carried and greedy have 100 tuples per arm
 neural-linear keep all. LiM2: one step of RMSProp on 16 tuples per arm at every step, its size
 0.1 / (1 + t / 20), then one on each covariance, of size 0.01 / t, gradients up to 5, + 1e-5 I;
 lam = 1, first weights within 0.3, its own noise. Its public program has an output bias that its
-regression lacks: told apart, for it changes rewards. NeuralTS: lam = 0.001, nu = 1, one network
-with an output per arm; it learns every 100 steps, and not 1,000 steps after each play.
+regression lacks; with this bias, which changes rewards, LiM2 has a row of its own. NeuralTS:
+lam = 0.001, nu = 1, one network with an output per arm; it learns every 100 steps, not in 1,000
+steps after each play.
 """
 from lab import report as lab
 from lab.recipes import EQUAL, RECIPES, at_equal_settings

@@ -1,10 +1,10 @@
 """The paper's table as the program that its authors released plays it, and as we read the paper.
 
-studies/released_agents.py lists what the program does that the paper does not say. In no reading
-explained: that in the paper both priors earn less than no prior on Jester and Smartphones, and more
-on Mushroom; the standard deviations of Covertype and Statlog; and the mean of Census without a
-prior, 1943.83, which is none of 50 whole numbers. The program has no constant feature, but its rule
-for the last entry of mu0 fits one.
+studies/released_agents.py lists what the program does that the paper does not say. No reading
+explains why in the paper both priors earn less than no prior on Jester and Smartphones, and more on
+Mushroom; its standard deviations on Covertype and Statlog; and the mean on Census without a prior,
+1943.83, which 50 whole numbers cannot have. The program has no constant feature, but its rule for
+the last entry of mu0 fits one.
 """
 from dataclasses import replace
 
