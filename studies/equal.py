@@ -19,7 +19,7 @@ from lab.statistics import (
 )
 
 PRINTED = "mushroom", "adult", "statlog", "epileptic"     # where `printed` is played
-PRINTED_RUNS = 10
+MOST = {"printed": 10}                                # runs
 FULL, PERFECT, NONE = "neural-linear", "perfect-prior", "no-prior"
 PAIRS = [
     *(("carried", other) for other in (NONE, "both-priors", FULL, "linear", "greedy", PERFECT)),
@@ -42,11 +42,9 @@ def measure(options):
     runs = []
     for d in sets:
         for name, recipe in algorithms(options).items():
-            if name == "printed" and (options.drift or d not in PRINTED):
-                continue
-            most = PRINTED_RUNS if name == "printed" else None
-            runs += make_runs(options, d, name, at_equal_settings(recipe), most,
-                              drift=options.drift)
+            if name != "printed" or (d in PRINTED and not options.drift):
+                runs += make_runs(options, d, name, at_equal_settings(recipe), MOST.get(name),
+                                  drift=options.drift)
     return [result | {"drift": options.drift} for result in execute(options, runs)]
 
 
@@ -75,7 +73,7 @@ def answer(found, results):
 
 
 def scores_table(results):
-    """Over all data sets: the mean of normalized scores, of those who played them all."""
+    """The mean of normalized scores over all data sets, of algorithms that played them all."""
     scored = [result | {"score": (result["reward"] - result["uniform"])
                         / (result["optimal"] - result["uniform"])} for result in results]
     n, rows = len(grouped(results, "dataset")), []
@@ -88,17 +86,17 @@ def scores_table(results):
 
 
 def won_back(gained, forgotten):
-    """The share of what the posterior forgets that a prior wins back, and its standard error; nan
-    where it forgets less than two standard errors."""
+    """The share that a prior wins back of what the posterior forgets, and its standard error; nan
+    where the posterior forgets less than two standard errors."""
     mean, error = mean_and_error(forgotten)
     return (np.nan, np.nan) if mean < 2 * error else ratio_of_means(gained, forgotten)
 
 
 def kinds_table(rewards):
-    """Two kinds of forgetting, and what priors win back; of data sets that all of them played."""
+    """Two kinds of forgetting, and what priors win back, where all of KINDS were played."""
     rows = []
     for d, by_name in rewards.items():
-        if {FULL, PERFECT, NONE, "both-priors", "carried"} <= set(by_name):
+        if set(sum(KINDS, ())) <= set(by_name):
             network, posterior, *gained = (difference(by_name[a], by_name[b]) for a, b in KINDS)
             lost = [lab.plus_minus(*mean_and_error(x)) for x in (network, posterior)]
             won = [lab.with_error(*won_back(100 * x, posterior)) for x in gained]
@@ -114,7 +112,7 @@ def kinds_table(rewards):
 
 
 def locked_text(results):
-    """Runs on Mushroom that stopped eating early: they earn little."""
+    """How many runs on Mushroom stopped eating early, which shows in their rewards."""
     poor = Counter(result["algorithm"] for result in results if result["dataset"] == "mushroom"
                    and result["reward"] < LOCKED * result["optimal"])
     counts = ", ".join(f"{name} {runs}" for name, runs in poor.items())
@@ -125,8 +123,8 @@ def locked_text(results):
 # Pictures -----------------------------------------------------------------------------------------
 
 def plot(results):
-    """Paired differences; and two kinds of forgetting: by the network, by the posterior, and what
-    two priors win back of the latter."""
+    """What carried gains over others; what the network forgets, what the posterior forgets, and
+    what two priors win back of the latter."""
     drift = ", contexts drift" if results[0]["drift"] else ""
     own = [pair for pair in lab.own_pairs(results) if FULL in pair]
     what = f"At equal settings{drift}: right of 0, the first one earns more"
@@ -151,7 +149,7 @@ def files(results):
 
 
 def best_in_bold(by_name):
-    """Mean rewards as text."""
+    """Mean rewards as text, bold where not certainly less than the best."""
     best = max(by_name, key=lambda name: by_name[name].mean())
     cells = []
     for x in by_name.values():

@@ -16,7 +16,7 @@ from lab.statistics import compared, grouped
 from studies.ablation_agents import counted_twice
 
 PAPERS = "linear", "neural-linear", "both-priors", "printed", "carried"
-PRINTED_RUNS = 10
+MOST = {"printed": 10}                                # runs
 SHOWN = "wheel-0.5"                                   # whose first run is drawn
 VARIANTS = {  # other readings of the paper's method
     "b⁰ = 0.6": with_settings(RECIPES["both-priors"], b0=0.6),
@@ -36,8 +36,8 @@ def measure(options):
     runs = []
     for d in options.datasets:
         for name, recipe in own.items():
-            most = PRINTED_RUNS if name == "printed" else None
-            for run in make_runs(options, d, name, with_settings(recipe, **WHEEL), most):
+            recipe = with_settings(recipe, **WHEEL)
+            for run in make_runs(options, d, name, recipe, MOST.get(name)):
                 drawn = d == SHOWN and run.run == 0
                 runs.append(replace(run, observer=Values) if drawn else run)
         for variant, recipe in VARIANTS.items():
