@@ -50,9 +50,9 @@ MOVE_WORDS = {
 # What is measured ---------------------------------------------------------------------------------
 
 def measure(options, sizes=toy.SIZES, runs=20):
-    """All numbers of the page: of each kind of contexts and size of the buffer, what the learning
-    phases leave behind, and the regret; and the last regret under other rewards. And the replay of
-    the first view, for pictures."""
+    """All numbers of the page, and the replay of its first view, for pictures. For each kind of
+    contexts and size of the buffer: what the learning phases leave behind, and the regret. For
+    other rewards: the regret in the end."""
     replays = {(kind, memory): toy.replay(kind, memory, options.seed, sizes)
                for kind in KINDS for memory in MEMORY}
     streams, views, rewards = {}, {}, {}
@@ -71,8 +71,8 @@ def measure(options, sizes=toy.SIZES, runs=20):
 
 
 def written(replay, sizes):
-    """A replay for JSON; and of each panel, after each move of each phase, s(b) over full memory's
-    and the standard deviation nu of the noise."""
+    """A replay as plain data; and for each panel, after each move of each phase, s(b) over full
+    memory's and the standard deviation nu of the noise."""
     networks = [np.column_stack([network.input.detach(), network.bias.detach()])
                 for network in replay.networks]
     lower = np.tril_indices(sizes.hidden)
@@ -112,7 +112,7 @@ def encoded(x):
     return base64.b64encode(np.asarray(x, "<f8").tobytes()).decode()
 
 
-# What is told and drawn ---------------------------------------------------------------------------
+# What is reported and drawn -----------------------------------------------------------------------
 
 def times(ratio):
     """'× 17', '× 0.31' or, where there is nothing yet, '–'."""
@@ -120,7 +120,7 @@ def times(ratio):
 
 
 def report(measured):
-    """s(b) over full memory's and the regret, at the end of each view."""
+    """s(b) over full memory's, and the regret, after the last phase of each view."""
     data, rows = measured[0], []
     for name, view in data["views"].items():
         for panel, title in PANELS.items():

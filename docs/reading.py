@@ -150,7 +150,7 @@ def marked(text):
 
 
 def ablation(runs, variant):
-    """[(data set, reward of both-priors, what a variant changes, runs)] of `ablation`."""
+    """[(data set, reward of both-priors, what a variant changes, runs)] from runs of `ablation`."""
     paper = grouped([run for run in runs if run["algorithm"] == "both-priors"], "dataset",
                     "variant")
     return [(title(dataset), with_error(*mean_and_error(rewards[""])),

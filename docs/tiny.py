@@ -11,8 +11,8 @@ SEED = 4  # of four tuples of arm 0, two are kept and two forgotten
 
 
 def play():
-    """Arm i pays b_i. Four tuples are kept; the learning phase comes after the sixth. What a reader
-    can check: of each tuple, of both arms' samples before the sixth, of arm 0's posterior."""
+    """Arm i pays b_i. Four tuples are kept; the learning phase comes after the sixth. {name: value}
+    of what a reader can check: tuples, both arms' samples before the sixth, arm 0's posterior."""
     network = nlts.MLP(2, 2, hidden=3)
     network.input.data[:] = torch.tensor([[1, 0], [0, 1], [1, -1]])
     network.weights.data[:] = torch.tensor([[0.5, 0, 0], [0, 0.5, 0]])

@@ -140,7 +140,7 @@ def deviation(arm, network, contexts):
 
 
 def ratio(arm, full, network, contexts):
-    """The geometric mean of s(b) over full memory's, or None of no context."""
+    """The geometric mean of s(b) over full memory's; None if there is no context."""
     if not len(contexts):
         return None
     s, right = (deviation(one, network, contexts) for one in (arm, full))

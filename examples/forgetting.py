@@ -5,7 +5,7 @@
 
 Statlog is a stream of sensor readings of the Space Shuttle. Each has one of seven classes: an agent
 names one, and earns 1 if it is right. Every 400 steps it trains its network anew. Its features
-then change, and what it knew about them has to be told in the new ones, from what it still has:
+then change, and what it learned has to be expressed in the new ones, from what it still remembers:
 
     full memory      every reading so far: nothing is forgotten
     the paper's      100 readings per arm, and the paper's prior for all others
@@ -68,8 +68,8 @@ def measure(runs, steps):
 
 
 def around(regret):
-    """Regret per 100 steps, in bins of steps before a retraining, and after it: two arrays. A mean
-    over runs and retrainings; at the first one little is known, and little can be forgotten."""
+    """Regret per 100 steps, in bins of steps before a retraining and after it: two arrays. Means
+    over runs and all retrainings except the first, when little is known and can be forgotten."""
     retrainings = range(2 * L, regret.shape[1] - WINDOW + 1, L)
     windows = [regret[:, t - WINDOW:t + WINDOW] for t in retrainings]
     by_step = 100 * np.mean(windows, axis=(0, 1))                        # (2 WINDOW,)

@@ -89,7 +89,7 @@ def add_option(parser, command, name, default, how):
 
 
 def check(parser, command, given):
-    """End the program where an option is not what it can be."""
+    """End the program if an option has a bad value."""
     for name in ("datasets", "algorithms"):
         known = command.choices.get(name, command.defaults.get(name, ()))
         for word in given.get(name, ()):

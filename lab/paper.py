@@ -1,7 +1,7 @@
-"""The paper's own numbers, to stand beside ours: cumulative reward, mean and standard deviation."""
+"""The paper's own numbers, to compare with: cumulative reward, mean and standard deviation."""
 RUNS = 50
 ALGORITHMS = "linear", "neural-linear", "both-priors", "mu-prior", "no-prior"
-METHOD = "printed", "both-priors"                     # the paper's, as two readings of Eq. 6
+METHOD = "printed", "both-priors"                     # the paper's, in two readings of Eq. 6
 NONLINEAR = "census", "statlog", "epileptic", "smartphones", "scania"
 TABLE = {  # Table 1, 5,000 steps: by ALGORITHMS
     "mushroom": [(11022, 774), (10880, 853), (10923, 839), (9442, 1351), (7613, 1670)],
@@ -34,7 +34,7 @@ WHEEL = {  # Table 2
 
 
 def number(dataset, algorithm):
-    """The paper's (mean, standard deviation), or None. `printed` is its both-priors, too."""
+    """The paper's (mean, standard deviation), or None. `printed` has the number of both-priors."""
     algorithm = "both-priors" if algorithm == "printed" else algorithm
     if dataset in WHEEL:
         return WHEEL[dataset].get(algorithm)

@@ -1,4 +1,4 @@
-"""How certain each prior is, beside what full memory would say; and what that earns.
+"""How certain each prior is, compared with full memory; and what that earns.
 
 After a learning phase, a prior Phi0 stands for the tuples that left the buffer. Full memory would
 have kept them: lam I + sum of phi phi' over those tuples, under the features of the moment. What is
@@ -31,7 +31,7 @@ def measure(options):
 
 
 def report(results):
-    """How certain each prior is, beside full memory; what it earns."""
+    """How certain each prior is, relative to full memory, and what it earns."""
     ratios, off = (by_set(results, value) for value in ("bias", "error"))
     names = [name for name in PLAYED if any(name in own for own in ratios.values())]
     nearest = [min(own, key=own.get) for own in off.values()]
@@ -55,7 +55,7 @@ def report(results):
 
 
 def by_set(results, value):
-    """{data set: {prior: factor of s}}: results have the logarithm of s²."""
+    """{data set: {prior: factor of s}}; results have logarithms of s²."""
     measured = [result for result in results if result[value] is not None]
     return {d: {name: float(np.exp(x.mean() / 2)) for name, x in own.items()}
             for d, own in grouped(measured, "dataset", "algorithm", value=value).items()}

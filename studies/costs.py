@@ -78,8 +78,8 @@ def nudge(network, buffer, config, rng):
 
 
 def phases(T, L, seed):
-    """Of each learning phase on Statlog: its step; for each of PRIORS the tuples in the buffer
-    after it, and its seconds."""
+    """For each learning phase on Statlog: its step, and for each of PRIORS the tuples that are in
+    the buffer and the seconds that the phase took."""
     problem = datasets.load("statlog", T, seed)
     N, agents = problem.n_arms, []
     for prior in PRIORS.values():

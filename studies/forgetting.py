@@ -217,7 +217,7 @@ def files(results):
 
 
 def steps_back(regret):
-    """When regret after a retraining is certainly above what it was before it for the last time."""
+    """For how long after a retraining regret is higher than before it, by two standard errors."""
     steps = aligned(regret, BEFORE, BEHIND)
     excess = steps[:, BEFORE:] - steps[:, :BEFORE].mean(1, keepdims=True)
     mean, error = averaged(excess)

@@ -67,7 +67,7 @@ def report(results):
 
 
 def answer(found, near, runs):
-    """How many of the paper's claims hold, and how many numbers of its method are found again."""
+    """How many of the paper's claims hold, and how many means of its method are met."""
     again = [f"The paper's mean is met within 3 % by {name} on "
              f"{near[name]['comparable', 'within 3 %']} comparable data sets "
              f"({near[name]['all', 'within 3 %']} in all)." for name in METHOD if name in near]
@@ -94,7 +94,7 @@ def claims_text(found, runs):
 
 
 def rewards_table(results, near):
-    """Rewards, the paper's, how far ours are from them, and how many are near."""
+    """Rewards beside the paper's, how far they are from these, and how many are near."""
     names = list(grouped(results, "algorithm"))
     rows = []
     for d, by_name in grouped(results, "dataset", "algorithm").items():
@@ -119,7 +119,7 @@ def rewards_table(results, near):
 
 
 def called(better):
-    """Who is the better one in a claim."""
+    """How a claim calls its better algorithm."""
     return "both priors" if better is METHOD else better[0]
 
 
