@@ -214,18 +214,16 @@ def judge_regrets(comparisons, regrets):
     return judged(saved)
 
 
-def listed(claims):
-    """All comparisons in claims {claim: {how Eq. 6 is solved: [comparison]}}, as one list."""
-    return [one for compared in claims.values() for own in compared.values() for one in own]
-
-
 def claims_of(claims, others, regrets, where, in_the_paper):
-    """The arguments of `claim_row` for each claim; `others` belong to the same family of tests."""
-    found = judge_regrets(listed(claims) + others, regrets)
+    """The arguments of `claim_row` for each of the claims {text: comparisons}; others belong to the
+    same family of tests."""
+    found = judge_regrets(sum(claims.values(), others), regrets)
     runs = max((one.runs for one in found.values()), default=0)
-    for text, compared in claims.items():
-        signs = {solved: [found[one].sign for one in own if one in found]
-                 for solved, own in compared.items()}
+    for text, comparisons in claims.items():
+        signs = {}
+        for one in comparisons:
+            if one in found:
+                signs.setdefault(one[0], []).append(found[one].sign)
         yield text, where, in_the_paper, signs, runs
 
 
@@ -245,11 +243,11 @@ def claims_table(comparisons, regrets, digits=0):
 
 
 def claim_row(claim, where, in_the_paper, signs, runs):
-    """A row of the table of claims. signs are {how Eq. 6 is solved, "" where it is not: of each
-    comparison 1 where the claim is certain, -1 where its opposite is, else 0}."""
-    signs = {solved: own for solved, own in signs.items() if own}        # what was played
-    counts = {solved: f"{own.count(1)} of {len(own)}" + (
-        f", opposite {own.count(-1)}" if -1 in own else "") for solved, own in signs.items()}
+    """A row of the table of claims. signs: {the better algorithm: for each of its comparisons 1
+    where the claim is certain, -1 where its opposite is, else 0}."""
+    signs = {name: own for name, own in signs.items() if own}            # what was played
+    counts = {name: f"{own.count(1)} of {len(own)}" + (
+        f", opposite {own.count(-1)}" if -1 in own else "") for name, own in signs.items()}
     first = next(iter(signs))                         # as printed, if it was played
     own = signs[first]
     if set(own) == {1}:

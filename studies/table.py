@@ -1,6 +1,4 @@
 """Sec. 4.2, Table 1: rewards on real data, at the paper's settings."""
-import numpy as np
-
 from lab import paper
 from lab import report as lab
 from lab.own import algorithms
@@ -47,9 +45,9 @@ def sign(found, better, worse, d):
     return None
 
 
-def papers_sign(better, worse, d):
-    """The sign of the difference of the paper's means."""
-    return int(np.sign(paper.number(d, better)[0] - paper.number(d, worse)[0]))
+def held(better, worse, said):
+    """The data sets, of those that a claim is said of, where the paper's means have it."""
+    return [d for d in said if paper.number(d, better[0])[0] > paper.number(d, worse)[0]]
 
 
 # Report -------------------------------------------------------------------------------------------
@@ -78,10 +76,9 @@ def claims_text(found, runs):
     """How many of the paper's claims hold, counted per data set where its own means have them."""
     signs = []
     for better, worse, _, said in CLAIMS:
-        for d in said:
-            if papers_sign(better[0], worse, d) == 1:
-                own = {sign(found, name, worse, d) for name in better} - {None}
-                signs += [own] if own else []
+        for d in held(better, worse, said):
+            own = {sign(found, name, worse, d) for name in better} - {None}
+            signs += [own] if own else []
     if not signs:
         return ""
     text = (f"Of the paper's claims, counted per data set where its own means have them, "
@@ -130,13 +127,11 @@ def claims(results):
     found = judge(results)
     runs = max((one.runs for one in found.values()), default=0)
     for better, worse, where, said in CLAIMS:
-        held = [d for d in said if papers_sign(better[0], worse, d) == 1]
-        signs = {}
-        for name in better:
-            own = [sign(found, name, worse, d) for d in held]
-            signs[name if better is METHOD else ""] = [one for one in own if one is not None]
+        sets = held(better, worse, said)
+        signs = {name: [one for d in sets if (one := sign(found, name, worse, d)) is not None]
+                 for name in better}
         yield (f"{called(better)} earns more than {worse}", f"Sec. {where}, Table 1",
-               f"{len(held)} of {len(said)} data sets", signs, runs)
+               f"{len(sets)} of {len(said)} data sets", signs, runs)
 
 
 def files(results):
@@ -154,7 +149,7 @@ def grid_cell(found, claim, d):
     better, worse, _, said = claim
     signs = [sign(found, name, worse, d) for name in better if d in said]
     text = " / ".join(dict.fromkeys(SIGNS[one] for one in signs if one is not None))
-    return f"({text})" if text and papers_sign(better[0], worse, d) != 1 else text
+    return f"({text})" if text and d not in held(better, worse, said) else text
 
 
 def grid_page(found, sets, runs):
