@@ -8,15 +8,7 @@ import zlib
 import numpy as np
 
 from lab import paper
-from lab.statistics import (
-    LEVEL,
-    detectable,
-    difference,
-    differences,
-    grouped,
-    judged,
-    mean_and_error,
-)
+from lab.statistics import LEVEL, detectable, differences, grouped, judge_regrets, mean_and_error
 
 LOOKS = {  # legend, color, dashes, marker: 3 : 1 on white at least, and distinct in grey, too
     "linear": ("linear", "#767676", (0, (1, 1)), "x"),
@@ -199,19 +191,6 @@ def counted(found, pair):
         return f"unclear on all {len(signs)} data sets"
     names = f"{len(less)} ({', '.join(less)})" if less else "none"
     return f"more on {more} of {len(signs)} data sets, less on {names}"
-
-
-def judge_regrets(comparisons, regrets):
-    """{comparison: Judged}, all one family. A comparison (better, worse, when, slack) says that the
-    better one has less of regrets[when][algorithm], by run; with a slack, a share of the worse
-    one's regret, that it is as good."""
-    saved = {}
-    for better, worse, when, slack in comparisons:
-        own = regrets[when]
-        if better in own and worse in own:
-            spare = slack * own[worse].mean()
-            saved[better, worse, when, slack] = difference(own[worse], own[better]) + spare
-    return judged(saved)
 
 
 def claims_of(claims, others, regrets, where, in_the_paper):

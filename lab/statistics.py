@@ -78,9 +78,22 @@ def judged(differences):
     return found
 
 
-def compared(results, pairs):
+def judge_rewards(results, pairs):
     """{((a, b), data set): Judged} of rewards of a - b, where both were played: one family."""
     return judged(differences(grouped(results, "dataset", "algorithm"), pairs))
+
+
+def judge_regrets(comparisons, regrets):
+    """{comparison: Judged}, all one family. A comparison (better, worse, when, slack) says that the
+    better one has less of regrets[when][algorithm], by run; with a slack, a share of the worse
+    one's regret, that it is as good."""
+    saved = {}
+    for better, worse, when, slack in comparisons:
+        own = regrets[when]
+        if better in own and worse in own:
+            spare = slack * own[worse].mean()
+            saved[better, worse, when, slack] = difference(own[worse], own[better]) + spare
+    return judged(saved)
 
 
 def p_value(x):

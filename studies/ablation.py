@@ -13,7 +13,7 @@ from lab import report as lab
 from lab.recipes import RECIPES, at_equal_settings, with_arguments, with_settings
 from lab.results import execute, make_runs
 from lab.runs import load
-from lab.statistics import compared, grouped
+from lab.statistics import grouped, judge_rewards
 from studies import ablation_agents as agents
 
 SOLVERS = "mushroom", "adult", "statlog"              # where solvers are compared
@@ -91,7 +91,7 @@ def report(results):
     """What each choice changes, and how often to learn."""
     methods = [result for result in results if not result.get("variant")]
     rewards = grouped(lab.named(results), "dataset", "algorithm")
-    found = compared(lab.named(results), [*CHANGES, *OFTEN_PAIRS])
+    found = judge_rewards(lab.named(results), [*CHANGES, *OFTEN_PAIRS])
     words = [largest_change(found, rewards, method) for method in ("both-priors", "carried")]
     for other in OFTEN_PLAYED[:2]:
         signs = [one.sign for (pair, _), one in found.items()

@@ -10,7 +10,7 @@ import numpy as np
 from lab import report as lab
 from lab.recipes import RECIPES, limited
 from lab.results import execute, make_runs
-from lab.statistics import compared, grouped
+from lab.statistics import grouped, judge_rewards
 from studies.calibration_agents import Calibration, kept_prior
 
 PLAYED = "both-priors", "printed", "carried", "kept", "no-prior", "perfect-prior"
@@ -37,7 +37,7 @@ def report(results):
     nearest = [min(own, key=own.get) for own in off.values()]
     spread = {name: [own[name] for own in ratios.values() if name in own] for name in names}
     ranges = [f"{name} × {min(x):.2f} to {max(x):.2f} on {len(x)}" for name, x in spread.items()]
-    found = compared(results, [(name, PERFECT) for name in names])
+    found = judge_rewards(results, [(name, PERFECT) for name in names])
     counts = [f"{name} earns {lab.counted(found, (name, PERFECT))}"
               for name in ("both-priors", "carried")]
     rows = [[lab.title(d), *(f"× {own[name]:.2f} (× {off[d][name]:.2f})" if name in own else ""

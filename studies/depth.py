@@ -15,7 +15,7 @@ import datasets
 from lab import report as lab
 from lab.recipes import RECIPES
 from lab.results import execute, make_runs
-from lab.statistics import compared, grouped
+from lab.statistics import grouped, judge_rewards
 from studies.depth_agents import WIDTHS, DeepMLP
 
 HIDDEN = {"linear": (), "50": (50,), "500-800": WIDTHS}
@@ -76,7 +76,7 @@ def classifier(sizes):
 
 def judge(results):
     """{(pair, data set): Judged}: the deeper network's reward minus the paper's."""
-    return compared(results, [("neural-linear, 500-800", "neural-linear, 50")])
+    return judge_rewards(results, [("neural-linear, 500-800", "neural-linear, 50")])
 
 
 def report(measured):

@@ -10,9 +10,9 @@ from lab.own import algorithms
 from lab.recipes import at_equal_settings
 from lab.results import execute, make_runs
 from lab.statistics import (
-    compared,
     difference,
     grouped,
+    judge_rewards,
     mean_and_error,
     mean_over_sets,
     ratio_of_means,
@@ -53,7 +53,7 @@ def measure(options):
 def report(results):
     """Who earns more than whom, two kinds of forgetting, and the worst runs."""
     rewards = grouped(results, "dataset", "algorithm")
-    found = compared(results, PAIRS + lab.own_pairs(results))
+    found = judge_rewards(results, PAIRS + lab.own_pairs(results))
     return lab.page(
         answer(found, results), lab.rewards_table(results), scores_table(results),
         lab.difference_table("reward gained", found), kinds_table(rewards),

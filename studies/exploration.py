@@ -9,7 +9,7 @@ import nlts_beyond
 from lab import report as lab
 from lab.recipes import RECIPES, WHEEL, with_arguments, with_settings
 from lab.results import execute, make_runs
-from lab.statistics import compared, difference, grouped, mean_and_error
+from lab.statistics import difference, grouped, judge_rewards, mean_and_error
 
 PLAYED = "neural-linear", "both-priors", "carried", "no-prior"
 NOISES = "b⁰ = 6", "b⁰ = 0.6", "b⁰ = 0.06", "pooled"
@@ -40,7 +40,7 @@ def measure(options):
 def report(results):
     """What limited memory gains over full memory under each noise; what pooled noise gains."""
     own = lab.named(results)
-    found = compared(own, PAIRS)
+    found = judge_rewards(own, PAIRS)
     words = [f"{noise}: {lab.counted(found, (f'both-priors, {noise}', f'neural-linear, {noise}'))}"
              for noise in NOISES]
     shares = grouped(own, "algorithm", "dataset", value="explored")

@@ -12,7 +12,7 @@ from lab import report as lab
 from lab.recipes import EQUAL, RECIPES, at_equal_settings
 from lab.results import execute, make_runs
 from lab.runs import Recipe
-from lab.statistics import compared, grouped
+from lab.statistics import grouped, judge_rewards
 from studies.peers_agents import LiM2, NeuralTS, wide_network
 from studies.released_agents import Biased
 
@@ -42,7 +42,7 @@ def pairs(results):
 
 def report(results):
     """What carried gains over each peer; rewards and seconds."""
-    found = compared(results, pairs(results))
+    found = judge_rewards(results, pairs(results))
     counts = [f"against {pair[1]}: {lab.counted(found, pair)}" for pair in pairs(results)]
     return lab.page(
         lab.wrapped(f"carried earns ({lab.runs_of(results)}) {'; '.join(counts)}."),

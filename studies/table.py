@@ -4,7 +4,7 @@ from lab import report as lab
 from lab.own import algorithms
 from lab.paper import METHOD
 from lab.results import execute, make_runs
-from lab.statistics import compared, grouped
+from lab.statistics import grouped, judge_rewards
 
 MOST = {"printed": 20}                                # runs; a solver of Eq. 6 takes its time
 SIGNS = {1: "+", 0: "0", -1: "−"}                     # in the grid of claims
@@ -33,7 +33,7 @@ def judge(results):
     """{(pair, data set): Judged} of the paper's claims and your own algorithms, one family."""
     pairs = [(name, worse) for better, worse, *_ in CLAIMS[:-1] for name in better]
     # the last claim is its neighbor's negative
-    return compared(results, [*pairs, METHOD, *lab.own_pairs(results)])
+    return judge_rewards(results, [*pairs, METHOD, *lab.own_pairs(results)])
 
 
 def sign(found, better, worse, d):

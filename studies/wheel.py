@@ -12,7 +12,7 @@ from lab.own import algorithms
 from lab.recipes import RECIPES, WHEEL, at_equal_settings, with_arguments, with_settings
 from lab.results import execute, make_runs
 from lab.runs import Values
-from lab.statistics import compared, grouped
+from lab.statistics import grouped, judge_rewards
 from studies.ablation_agents import counted_twice
 
 PAPERS = "linear", "neural-linear", "both-priors", "printed", "carried"
@@ -56,7 +56,7 @@ def judge(results):
     results = lab.named(results)
     pairs = [(name, f"linear, {EQUAL}" if name.endswith(EQUAL) else "linear")
              for name in grouped(results, "algorithm") if not name.startswith("linear")]
-    return compared(results, pairs + own)
+    return judge_rewards(results, pairs + own)
 
 
 def report(results):
