@@ -32,7 +32,7 @@ def measure(options):
 
 def report(results):
     """How certain each prior is, relative to full memory, and what it earns."""
-    ratios, off = (by_set(results, value) for value in ("bias", "error"))
+    ratios, off = (factors(results, value) for value in ("bias", "error"))
     names = [name for name in PLAYED if any(name in own for own in ratios.values())]
     nearest = [min(own, key=own.get) for own in off.values()]
     spread = {name: [own[name] for own in ratios.values() if name in own] for name in names}
@@ -54,7 +54,7 @@ def report(results):
         lab.difference_table("reward gained", found), lab.played_text(results))
 
 
-def by_set(results, value):
+def factors(results, value):
     """{data set: {prior: factor of s}}; results have logarithms of s²."""
     measured = [result for result in results if result[value] is not None]
     return {d: {name: float(np.exp(x.mean() / 2)) for name, x in own.items()}
@@ -63,7 +63,7 @@ def by_set(results, value):
 
 def plot(results):
     """s of each prior relative to full memory: a row per data set."""
-    ratios = by_set(results, "bias")
+    ratios = factors(results, "bias")
     names = [name for name in PLAYED if any(name in own for own in ratios.values())]
     figure, axis = lab.pyplot().subplots(figsize=(8.6, 1.6 + 0.5 * len(ratios)))
     for k, name in enumerate(names):
