@@ -19,6 +19,7 @@ from PIL import Image
 from docs import toy
 from docs.toy import EDGE, MOVES, PANELS
 from lab.report import pyplot, text_table
+from lab.statistics import mean_and_error
 
 DOCS = Path(__file__).parent
 PAGE = DOCS / "forgetting.html"
@@ -90,11 +91,10 @@ def written(replay, sizes):
 
 def curves(kind, memory, pays, seed, runs, sizes):
     """Regret of the bandit at every tenth step: mean over runs and its standard error."""
-    regret = np.array([toy.play(kind, memory, seed + run, pays, sizes)
-                       for run in range(runs)])[:, :, EVERY - 1::EVERY]
-    error = regret.std(0, ddof=1) / np.sqrt(runs)
+    regret = [toy.play(kind, memory, seed + run, pays, sizes)[:, EVERY - 1::EVERY]
+              for run in range(runs)]
     return {key: dict(zip(PANELS, values.round(1).tolist(), strict=True))
-            for key, values in (("regret", regret.mean(0)), ("error", error))}
+            for key, values in zip(("regret", "error"), mean_and_error(regret), strict=True)}
 
 
 def last_of(regret):
