@@ -14,11 +14,9 @@ from scipy.stats import linregress
 
 import datasets
 import nlts
-import nlts_beyond
-from lab import fast
 from lab import report as lab
-from lab.recipes import RECIPES
-from lab.runs import Task, run_task
+from lab.recipes import RECIPES, with_arguments
+from lab.runs import Task, make_agent, run_task
 
 SOLVERS = {
     "nlts.match_covariance": nlts.match_covariance,
@@ -27,8 +25,7 @@ SOLVERS = {
     "Clarabel, as printed": partial(nlts.match_covariance_sdp, solver="CLARABEL"),
 }
 OURS, SCS, _ = SOLVERS
-PRIORS = {"neural-linear": None, "both-priors": nlts.likelihood_matching,
-          "carried": nlts_beyond.carried_prior}
+GROWING = "neural-linear", "both-priors", "carried"   # whose learning phases are timed
 DIMS = 50, 562                                        # hidden units, Smartphones
 RUNS = "no-prior", "both-priors", "neural-linear"
 
@@ -55,16 +52,14 @@ def clock(function, *arguments):
 
 def captured(dataset, phase, seed):
     """The problems (E_new, s2) of Eq. 6 that the paper's method meets in a learning phase."""
-    problem = datasets.load(dataset, nlts.Config.L * phase, seed)
-    N, found = problem.n_arms, []
+    problem, found = datasets.load(dataset, nlts.Config.L * phase, seed), []
 
     def recording(forgotten, E_old, E_new, weights, lam):
         found[:] = [(E, old.s2(E_before)) for old, E_before, E
                     in zip(forgotten, E_old, E_new, strict=True) if len(E)]
         return nlts.likelihood_matching(forgotten, E_old, E_new, weights, lam)
 
-    agent = nlts.NeuralLinearTS(nlts.MLP(problem.dim, N, seed=seed), N, 100 * N, recording,
-                                fast.train, seed=seed)
+    agent = make_agent(with_arguments(RECIPES["both-priors"], prior=recording), problem, seed)
     for context, rewards in zip(problem.contexts, problem.rewards, strict=True):
         arm = agent.act(context)
         agent.update(context, arm, rewards[arm])
@@ -78,14 +73,11 @@ def nudge(network, buffer, config, rng):
 
 
 def phases(T, L, seed):
-    """For each learning phase on Statlog: its step, and for each of PRIORS the tuples that are in
+    """For each learning phase on Statlog: its step, and for each of GROWING the tuples that are in
     the buffer and the seconds that the phase took."""
     problem = datasets.load("statlog", T, seed)
-    N, agents = problem.n_arms, []
-    for prior in PRIORS.values():
-        limits = {"memory": 100 * N, "prior": prior} if prior else {"memory": None}
-        agents.append(nlts.NeuralLinearTS(nlts.MLP(problem.dim, N, seed=seed), N, train=nudge,
-                                          L=L, seed=seed, **limits))
+    agents = [make_agent(replace(RECIPES[name], train=nudge, settings={"L": L}), problem, seed)
+              for name in GROWING]
     steps, tuples, seconds = [], [], []
     for t, (context, rewards) in enumerate(zip(problem.contexts, problem.rewards, strict=True), 1):
         arms = [agent.act(context) for agent in agents]
@@ -98,9 +90,9 @@ def phases(T, L, seed):
     return steps, tuples, seconds
 
 
-def step_seconds(dim, steps, seed, n_arms=7):
-    """Seconds of a step of LinearTS, the median."""
-    rng, agent = np.random.default_rng(seed), nlts.LinearTS(dim, n_arms, seed=seed)
+def step_seconds(dim, steps, seed):
+    """Seconds of a step of LinearTS with 7 arms, the median."""
+    rng, agent = np.random.default_rng(seed), nlts.LinearTS(dim, 7, seed=seed)
 
     def step(context, reward):
         agent.update(context, agent.act(context), reward)
@@ -133,7 +125,7 @@ def report(measured):
     found = measured["phases"]
     grown = [[name, claimed, lab.with_error(*growth(found["T"], seconds), 2), tuples[-1]]
              for name, claimed, seconds, tuples in zip(
-                 PRIORS, (1, 0, 0), np.transpose(found["seconds"]), np.transpose(found["tuples"]),
+                 GROWING, (1, 0, 0), np.transpose(found["seconds"]), np.transpose(found["tuples"]),
                  strict=True)]
     low, high = (1000 * seconds for seconds in measured["step"].values())
     return lab.page(
@@ -155,7 +147,7 @@ def plot(measured):
     """CPU time of a learning phase against T."""
     found = measured["phases"]
     figure, axis = lab.pyplot().subplots(figsize=(6.5, 3.8))
-    for name, seconds in zip(PRIORS, np.transpose(found["seconds"]), strict=True):
+    for name, seconds in zip(GROWING, np.transpose(found["seconds"]), strict=True):
         axis.plot(found["T"], 1000 * seconds, markersize=4, **lab.style(name))
         axis.annotate(lab.label(name), (found["T"][-1], 1000 * seconds[-1]), (6, 0),
                       textcoords="offset points", va="center", color=lab.style(name)["color"])
