@@ -115,7 +115,7 @@ def played(options, tasks, what):
             for future in progress(as_completed(futures), len(futures), what):
                 yield future.result()
         except KeyboardInterrupt:
-            sys.exit("\nstopped; finished runs are on file, the same command goes on there")
+            sys.exit(f"\nstopped; finished runs are in {options.out}, the same command goes on")
         finally:
             for future in futures:                    # after an error, none is played in vain
                 future.cancel()

@@ -17,7 +17,7 @@ from lab.statistics import grouped, judge_rewards
 from studies import ablation_agents as agents
 
 SOLVERS = "mushroom", "adult", "statlog"              # where solvers are compared
-SOLVED = 5                                            # runs of a solver, which take their time
+MOST = {"printed": 5}                                 # runs; a solver takes its time
 OFTEN_PLAYED = "neural-linear", "both-priors", "carried"
 
 
@@ -72,10 +72,10 @@ def measure(options):
     runs = []
     for d in options.datasets:
         for method, variants in CHOICES.items():
-            most = SOLVED if method == "printed" else None
             for variant, recipe in {"": RECIPES[method], **variants}.items():
                 if method != "printed" or d in SOLVERS:
-                    runs += make_runs(options, d, method, recipe, most, variant=variant)
+                    runs += make_runs(options, d, method, recipe, MOST.get(method),
+                                      variant=variant)
         runs += often(options, d)
     return execute(options, runs)
 
