@@ -71,6 +71,8 @@ def parse(argv, description, commands):
         parser.print_help()
         return None
     check(subparsers.choices[given["command"]], commands[given["command"]], given)
+    if given.get("csv"):
+        given["datasets"] = (str(given["csv"]),)
     return Options(**given)
 
 

@@ -38,9 +38,8 @@ LOCKED = 0.25                                         # of what the best arms pa
 
 def measure(options):
     """Rewards at equal settings."""
-    sets = [str(options.csv)] if options.csv else options.datasets
     runs = []
-    for d in sets:
+    for d in options.datasets:
         for name, recipe in algorithms(options).items():
             if name != "printed" or (d in PRINTED and not options.drift):
                 runs += make_runs(options, d, name, at_equal_settings(recipe), MOST.get(name),

@@ -21,9 +21,8 @@ CLAIMS = [  # the better, the worse, section of the paper, data sets that it is 
 
 def measure(options):
     """Rewards on the paper's data sets, or on a table of one's own."""
-    sets = [str(options.csv)] if options.csv else options.datasets
     return execute(options, [
-        run for d in sets for name, recipe in algorithms(options).items()
+        run for d in options.datasets for name, recipe in algorithms(options).items()
         for run in make_runs(options, d, name, recipe, MOST.get(name))])
 
 
