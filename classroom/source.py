@@ -3,7 +3,6 @@ import ast
 import re
 import textwrap
 import threading
-from functools import cache
 
 from .worker import is_blank, is_patch, name_of
 
@@ -17,37 +16,30 @@ def parse(text):
         return ast.parse(text)
 
 
-def functions_of(tree):
-    """{qualified name: node} of the functions of a module and the methods of its classes; of
-    several with one name the last."""
+def definitions(source):
+    """{qualified name: node} of the functions of a text and the methods of its classes; of several
+    with one name the last. `Class.name = function` counts, too."""
     found = {}
-    for node in tree.body:
+    for node in sorted(parse(source).body, key=is_patch):
         if isinstance(node, ast.FunctionDef):
             found[node.name] = node
         elif isinstance(node, ast.ClassDef):
             found |= {f"{node.name}.{child.name}": child for child in node.body
                       if isinstance(child, ast.FunctionDef)}
+        elif is_patch(node):
+            found[ast.unparse(node.targets[0])] = found.get(getattr(node.value, "id", ""), node)
     return found
 
 
-@cache
-def definitions(source):
-    """The functions of a text of ours."""
-    return functions_of(parse(source))
-
-
 def written(source):
-    """{qualified name: node} of all functions that a student has written. `Class.name = function`
-    counts, too. ValueError with line and message if the text does not parse."""
+    """The definitions that a student has written. ValueError with line and message if the text
+    does not parse."""
     try:
-        tree = parse(source)
+        found = definitions(source)
     except SyntaxError as error:
         raise ValueError(f"line {error.lineno}: {error.msg}") from error
     except (RecursionError, MemoryError) as error:
         raise ValueError("too deeply nested") from error
-    found = functions_of(tree)
-    for node in filter(is_patch, tree.body):
-        found[ast.unparse(node.targets[0])] = found.get(getattr(node.value, "id", ""), node)
     return {name: node for name, node in found.items() if not is_blank(node)}
 
 
@@ -62,10 +54,8 @@ def span(node):
 def only(source, roots):
     """The source without definitions and imports that the roots do not lead to."""
     body = parse(source).body[1:]                                # the docstring stays
-    binds = {node: {name_of(node)} for node in body}
-    for node in body:
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            binds[node] = {(alias.asname or alias.name).split(".")[0] for alias in node.names}
+    binds = {node: {name_of(node)} | {alias.asname or alias.name for alias in
+                                      getattr(node, "names", [])} for node in body}
     names, kept = {*roots}, set()
     while fresh := {node for node in body if binds[node] & names} - kept:
         kept |= fresh
