@@ -174,11 +174,12 @@ def is_nlts(path):
 
 
 def candidates(files, functions, problems):
-    """{path: (text, notes, which of the functions it defines)} of the programs, nlts.py and the
-    least deep first, up to a size in all."""
+    """{path: (text, notes, which of the functions it defines)} of the programs: nlts.py first, then
+    the least deep, then the last by name, up to a size in all."""
     paths = [path for path in files if path.lower().endswith((".py", ".ipynb"))]
+    paths.sort(key=lambda path: (is_nlts(path), -path.count("/"), path), reverse=True)
     found, left = {}, MOST_SOURCE
-    for path in sorted(paths, key=lambda path: (not is_nlts(path), path.count("/"), path)):
+    for path in paths:
         try:
             text, notes = text_of(path, files[path], left)
             left -= len(text)
@@ -190,8 +191,7 @@ def candidates(files, functions, problems):
 
 def choose_main(submission, functions, wanted, problems):
     """Set what is graded: the file that the teacher wants, or else the one that defines most of
-    the functions; of several, nlts.py, then the least deep, then the last by name. ValueError if
-    there is none."""
+    the functions; of several, the first candidate. ValueError if there is none."""
     files = submission.files
     if wanted:
         if wanted not in files:
@@ -200,16 +200,12 @@ def choose_main(submission, functions, wanted, problems):
     found = candidates(files, functions, problems)
     if not found:
         raise ValueError("there is no program in it")
-
-    def rank(path):
-        return len(found[path][2]), is_nlts(path), -path.count("/"), path
-    main = max(found, key=rank)
-    submission.main = main
-    submission.source, submission.notes, defined = found.pop(main)
+    submission.main = max(found, key=lambda path: len(found[path][2]))
+    submission.source, submission.notes, defined = found.pop(submission.main)
     submission.why = f"defines {len(defined)} of {len(functions)}"
-    others = [path for path in found if found[path][2] or is_nlts(path)]
-    if others:
-        submission.flags.append(f"graded is {main}; there is also {', '.join(others[:5])}")
+    if others := [path for path in found if found[path][2] or is_nlts(path)]:
+        also = ", ".join(others[:5])
+        submission.flags.append(f"graded is {submission.main}; there is also {also}")
     submission.flags += submission.notes
 
 
