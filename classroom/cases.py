@@ -21,19 +21,13 @@ def scalar_arm(s, Phi0, mu0=0.0):
     return s.nlts.BayesianLinearRegression([[Phi0]], [mu0], 6.0, 6.0)
 
 
-def arm_that_saw(s, E, r, b0=2.0):
-    """An arm with some prior that has seen these tuples, one after the other."""
-    g = E.shape[1]
+def posterior(s, g, n=0, b0=2.0):
+    """An arm with some prior that has seen n tuples, one after the other."""
     root = s.normal(g, g)
     arm = s.nlts.BayesianLinearRegression(root @ root.T + np.eye(g), s.normal(g), 3.0, b0)
-    for phi, reward in zip(E, r, strict=True):
-        arm.update(phi, reward)
+    for _ in range(n):
+        arm.update(s.normal(g), s.normal())
     return arm
-
-
-def posterior(s, g, n=0, b0=2.0):
-    """An arm that has seen n tuples."""
-    return arm_that_saw(s, s.normal(n, g), s.normal(n), b0)
 
 
 def forgotten_arms(s, *features):
@@ -164,8 +158,8 @@ def blr_without(s):
             ("without all tuples it is the prior", 4, 7, [7]),
             ("without no tuple nothing changes, and the arm itself never does", 2, 3, [1, 0])):
         if s.test(title):
-            E, r = s.normal(n, g), s.normal(n)
-            arm = arm_that_saw(s, E, r)
+            E, r, arm = s.normal(n, g), s.normal(n), posterior(s, g)
+            arm.update(E, r)
             for m in out:
                 left = s.call(arm.without, E[:m], r[:m])
                 same_arms(s, [left], ("precision", "mu_hat", "a", "b", "n"), digits=1e-3)
@@ -364,16 +358,14 @@ def invertible_prior(s):
 
 def match_covariance_sdp(s):
     matched, uniform = s.nlts.match_covariance_sdp, s.random.uniform
-    for title, n, g in (("one dimension: the least squares of Eq. 6", 1, 1),
-                        ("as many tuples as features", 3, 3),
-                        ("more tuples than a covariance can match", 12, 2)):
+    indefinite = np.array([[1.0, 0.0], [0.0, 1.0], [0.7, 0.7]]), np.array([1.0, 1.0, 4.0])
+    for title, E, s2 in (
+            ("one dimension: the least squares of Eq. 6", s.normal(1, 1), uniform(0.2, 2, 1)),
+            ("as many tuples as features", s.normal(3, 3), uniform(0.2, 2, 3)),
+            ("more tuples than a covariance can match", s.normal(12, 2), uniform(0.2, 2, 12)),
+            ("S stays positive semidefinite where least squares alone would not", *indefinite)):
         if s.test(title):
-            E, s2 = s.normal(n, g), uniform(0.2, 2, n)
             s.same(s.call(matched, E, s2), how="fits", E=E.tolist(), s2=s2.tolist())
-
-    if s.test("S stays positive semidefinite where least squares alone would not"):
-        E, s2 = np.array([[1.0, 0.0], [0.0, 1.0], [0.7, 0.7]]), np.array([1.0, 1.0, 4.0])
-        s.same(s.call(matched, E, s2), how="fits", E=E.tolist(), s2=s2.tolist())
 
     if s.test("with rho and least: the one solution of a unique problem"):
         for n, g, size, options in ((4, 3, 1.0, {"rho": 0.1, "least": 0.05}),
