@@ -26,11 +26,6 @@ def quoted(text):
     return "`" + printable(text).replace("`", "'") + "`"
 
 
-def indented(text):
-    """Lines in Markdown as they are: an indented block."""
-    return "".join(f"    {printable(line)}\n" for line in text.splitlines())
-
-
 def place(path):
     """A path in a table, to be read again: odd characters are quoted as in a URL."""
     return quote(path, "/ ()~:\\", errors="surrogateescape")
@@ -67,7 +62,8 @@ def report(name, of, submission):
             lines.append(f"- {verdict}: {title}" + (f". {quoted(failure)}" if failure else ""))
     lines += [f"\nWon back on {name}: {share:.0%}" for name, share in submission.rank.items()]
     if answers := submission.answers():
-        lines += ["", "## Written answers", "", indented(answers)]
+        lines += ["", "## Written answers", ""]
+        lines += [f"    {printable(line)}" for line in answers.splitlines()]     # a block of code
     return "\n".join(lines) + "\n"
 
 
