@@ -72,18 +72,15 @@ def blank(source, names, asks=None):
     asks: {function: text}, added to docstrings."""
     lines, found = source.split("\n"), definitions(source)
     for name in (name for name in reversed(found) if name in names):
-        node, first = found[name], found[name].body[0]
+        node, first = found[name], found[name].body[0]           # the docstring
         indent = " " * first.col_offset
         signature = lines[span(node).start:first.lineno - 1]
         body = [line.partition("  #")[0].rstrip() for line in signature]
-        if ast.get_docstring(node):
-            body += lines[first.lineno - 1:first.end_lineno]
-        if asks and asks.get(name):
-            body[-1] = body[-1].rstrip().removesuffix('"""')
-            body = body[:-1] if not body[-1].strip() else body
+        body = "\n".join(body + lines[first.lineno - 1:first.end_lineno])
+        if asks:
             more = textwrap.fill(asks[name], 100, initial_indent=indent, subsequent_indent=indent)
-            body += ["", more, f'{indent}"""']
-        lines[span(node)] = [*body, f"{indent}raise NotImplementedError"]
+            body = body.removesuffix('"""').rstrip() + f'\n\n{more}\n{indent}"""'
+        lines[span(node)] = [body, f"{indent}raise NotImplementedError"]
     return "\n".join(lines)
 
 
