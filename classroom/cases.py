@@ -2,8 +2,9 @@
 function's docstring.
 
 A case runs on the reference in the grader's process, and on the student's module in the
-student's: `s.nlts` is the module, `s.test` says whether a test is to be played now, `s.call` calls
-what is tested, and `s.same` says what has to be the same. Comparisons have a module of their own.
+student's: `s.nlts` is the module, `s.test` says whether a test is to be played now, `s.tests` gives
+what that one of several has, `s.call` calls what is tested, and `s.same` says what has to be the
+same. Comparisons have a module of their own.
 """
 import numpy as np
 
@@ -114,16 +115,15 @@ def same_draws(s, functions, *args, **law):
 # blr ----------------------------------------------------------------------------------------------
 
 def blr_update(s):
-    for title, names in (("Phi, f and R2: sums over the tuples", ("Phi", "f", "R2")),
-                         ("a and n: counts of the tuples", ("a", "n")),
-                         ("root, with root root' = precision^-1", ("root",)),
-                         ("mu_hat, with a prior mean that is not zero", ("mu_hat",)),
-                         ("b, with the whole precision and the prior mean", ("b",))):
-        if s.test(title):
-            arm = posterior(s, 3, 2)
-            for size in (1, 3):
-                s.call(arm.update, s.normal(3), size * s.normal())
-                same_arms(s, [arm], names)
+    for names in s.tests({"Phi, f and R2: sums over the tuples": ("Phi", "f", "R2"),
+                          "a and n: counts of the tuples": ("a", "n"),
+                          "root, with root root' = precision^-1": ("root",),
+                          "mu_hat, with a prior mean that is not zero": ("mu_hat",),
+                          "b, with the whole precision and the prior mean": ("b",)}):
+        arm = posterior(s, 3, 2)
+        for size in (1, 3):
+            s.call(arm.update, s.normal(3), size * s.normal())
+            same_arms(s, [arm], names)
 
     if s.test("the example by hand of the page: phi = 2 and r = 3, then phi = 1 and r = 0"):
         arm = scalar_arm(s, 1.0)
@@ -153,17 +153,16 @@ def blr_s2(s):
 
 
 def blr_without(s):
-    for title, g, n, out in (
-            ("precision, mu_hat, a, b and n of the tuples that are left", 3, 6, [2]),
-            ("without all tuples it is the prior", 4, 7, [7]),
-            ("without no tuple nothing changes, and the arm itself never does", 2, 3, [1, 0])):
-        if s.test(title):
-            E, r, arm = s.normal(n, g), s.normal(n), posterior(s, g)
-            arm.update(E, r)
-            for m in out:
-                left = s.call(arm.without, E[:m], r[:m])
-                same_arms(s, [left], ("precision", "mu_hat", "a", "b", "n"), digits=1e-3)
-            same_arms(s, [arm])
+    for g, n, out in s.tests({
+            "precision, mu_hat, a, b and n of the tuples that are left": (3, 6, [2]),
+            "without all tuples it is the prior": (4, 7, [7]),
+            "without no tuple nothing changes, and the arm itself never does": (2, 3, [1, 0])}):
+        E, r, arm = s.normal(n, g), s.normal(n), posterior(s, g)
+        arm.update(E, r)
+        for m in out:
+            left = s.call(arm.without, E[:m], r[:m])
+            same_arms(s, [left], ("precision", "mu_hat", "a", "b", "n"), digits=1e-3)
+        same_arms(s, [arm])
 
 
 # thompson -----------------------------------------------------------------------------------------
@@ -173,14 +172,13 @@ OWN_GENERATOR = "the rng that is passed in decides, NumPy's global generator doe
 
 def inverse_gamma_noise(s):
     noise, config = s.nlts.inverse_gamma_noise, s.nlts.Config()
-    for title, scales in (
-            ("one nu2 for each arm, from its own a and b, independent of the others",
-             (0.1, 1.0, 5.0, 0.5, 50.0)),
-            ("also of one arm", (3.0,))):
-        if s.test(title):
-            arms = [posterior(s, 1, 3, b0) for b0 in scales]
-            args = [[arm.a for arm in arms], 0.0, [arm.b for arm in arms]]
-            same_draws(s, [noise], arms, config, s.random, law="invgamma", args=args)
+    for scales in s.tests({
+            "one nu2 for each arm, from its own a and b, independent of the others":
+                (0.1, 1.0, 5.0, 0.5, 50.0),
+            "also of one arm": (3.0,)}):
+        arms = [posterior(s, 1, 3, b0) for b0 in scales]
+        args = [[arm.a for arm in arms], 0.0, [arm.b for arm in arms]]
+        same_draws(s, [noise], arms, config, s.random, law="invgamma", args=args)
 
     if s.test(OWN_GENERATOR):
         arms, seed = [posterior(s, 1, n) for n in (3, 9)], integer(s)
@@ -189,17 +187,16 @@ def inverse_gamma_noise(s):
 
 def blr_sample(s):
     from scipy.linalg import block_diag  # slow to import
-    for title, seen, nu2 in (
-            ("mean and covariance nu2 precision^-1", [0], 9.0),
-            ("two arms in turn, independent; the arms stay as they are", [2, 9], 1.0)):
-        if s.test(title):
-            arms = [posterior(s, 3, n) for n in seen]
-            mean = np.concatenate([arm.mu_hat for arm in arms])
-            # the inverse of an arm's own root if it saw nothing: then rounded numbers show
-            root = np.linalg.cholesky(block_diag(*[arm.precision for arm in arms]) / nu2)
-            same_draws(s, [arm.sample for arm in arms], nu2, s.random, law="norm",
-                       mean=mean.tolist(), root=root.tolist())
-            same_arms(s, arms)
+    for seen, nu2 in s.tests({
+            "mean and covariance nu2 precision^-1": ([0], 9.0),
+            "two arms in turn, independent; the arms stay as they are": ([2, 9], 1.0)}):
+        arms = [posterior(s, 3, n) for n in seen]
+        mean = np.concatenate([arm.mu_hat for arm in arms])
+        # the inverse of an arm's own root if it saw nothing: then rounded numbers show
+        root = np.linalg.cholesky(block_diag(*[arm.precision for arm in arms]) / nu2)
+        same_draws(s, [arm.sample for arm in arms], nu2, s.random, law="norm",
+                   mean=mean.tolist(), root=root.tolist())
+        same_arms(s, arms)
 
     if s.test(OWN_GENERATOR):
         arm, seed = posterior(s, 3, 4), integer(s)
@@ -207,19 +204,18 @@ def blr_sample(s):
 
 
 def linearts_scores(s):
-    for title, scales, v in (
-            ("each score has its distribution, independent of the others", (0.5, 3.0, 30.0), None),
-            ("with v given the noise variance is v^2, also of two arms", (1.0, 9.0), 0.3)):
-        if s.test(title):
-            context = s.normal(2)
-            agent = s.nlts.LinearTS(2, len(scales), v=v, seed=integer(s))
-            arms = agent.arms = [posterior(s, 2, n + 1, b0) for n, b0 in enumerate(scales)]
-            s2 = [context @ np.linalg.solve(arm.precision, context) for arm in arms]
-            nu2 = [v ** 2 if v else arm.b / arm.a for arm in arms]
-            args = [[context @ arm.mu_hat for arm in arms], np.sqrt(np.multiply(nu2, s2)).tolist()]
-            if v is None:                                        # Student-t, or normal
-                args.insert(0, [2 * arm.a for arm in arms])
-            same_draws(s, [agent.scores], context, law="norm" if v else "t", args=args)
+    for scales, v in s.tests({
+            "each score has its distribution, independent of the others": ((0.5, 3.0, 30.0), None),
+            "with v given the noise variance is v^2, also of two arms": ((1.0, 9.0), 0.3)}):
+        context = s.normal(2)
+        agent = s.nlts.LinearTS(2, len(scales), v=v, seed=integer(s))
+        arms = agent.arms = [posterior(s, 2, n + 1, b0) for n, b0 in enumerate(scales)]
+        s2 = [context @ np.linalg.solve(arm.precision, context) for arm in arms]
+        nu2 = [v ** 2 if v else arm.b / arm.a for arm in arms]
+        args = [[context @ arm.mu_hat for arm in arms], np.sqrt(np.multiply(nu2, s2)).tolist()]
+        if v is None:                                            # Student-t, or normal
+            args.insert(0, [2 * arm.a for arm in arms])
+        same_draws(s, [agent.scores], context, law="norm" if v else "t", args=args)
 
     if s.test("self.rng decides, NumPy's global generator does not; nothing else is changed"):
         seed, context, agent = integer(s), s.normal(2), s.nlts.LinearTS(2, 2)
@@ -231,22 +227,21 @@ def linearts_scores(s):
 
 def linearts_act(s):
     none = (0, 0, 0)
-    for title, pulled in (                       # initial_pulls, chosen, n of each arm
-            ("first the arm with the fewest pulls, until each has initial_pulls",
-             ((0, none, (1, 0, 0)), (1, none, (1, 0, 0)), (1, none, (1, 1, 0)),
-              (1, none, (2, 1, 1)), (3, none, (3, 2, 2)), (3, none, (4, 3, 3)))),
-            ("a pull counts when it is chosen, or when its reward comes, whichever is more",
-             ((3, (2, 0, 1), (0, 2, 0)), (3, (3, 0, 2), (0, 3, 1)), (3, (2, 2, 2), (3, 3, 2)),
-              (3, (4, 0, 3), (0, 3, 0))))):
-        if s.test(title):
-            for pulls, chosen, seen in pulled:
-                agent, context = s.nlts.LinearTS(2, 3, initial_pulls=pulls), s.normal(2)
-                sure = (pulls + 1) % 3           # the arm that samples would choose
-                agent.arms[sure].mu_hat = 1e4 * context / (context @ context)
-                agent.chosen = np.roll(chosen, sure)
-                for arm, n in zip(agent.arms, np.roll(seen, sure).tolist(), strict=True):
-                    arm.n = n
-                s.same(s.call(agent.act, context))
+    for pulled in s.tests({                      # initial_pulls, chosen, n of each arm
+            "first the arm with the fewest pulls, until each has initial_pulls":
+                ((0, none, (1, 0, 0)), (1, none, (1, 0, 0)), (1, none, (1, 1, 0)),
+                 (1, none, (2, 1, 1)), (3, none, (3, 2, 2)), (3, none, (4, 3, 3))),
+            "a pull counts when it is chosen, or when its reward comes, whichever is more":
+                ((3, (2, 0, 1), (0, 2, 0)), (3, (3, 0, 2), (0, 3, 1)), (3, (2, 2, 2), (3, 3, 2)),
+                 (3, (4, 0, 3), (0, 3, 0)))}):
+        for pulls, chosen, seen in pulled:
+            agent, context = s.nlts.LinearTS(2, 3, initial_pulls=pulls), s.normal(2)
+            sure = (pulls + 1) % 3               # the arm that samples would choose
+            agent.arms[sure].mu_hat = 1e4 * context / (context @ context)
+            agent.chosen = np.roll(chosen, sure)
+            for arm, n in zip(agent.arms, np.roll(seen, sure).tolist(), strict=True):
+                arm.n = n
+            s.same(s.call(agent.act, context))
 
     if s.test("chosen counts what is returned: the initial pulls take turns without any reward"):
         agent = s.nlts.LinearTS(2, 3, initial_pulls=2)
@@ -282,20 +277,19 @@ def linearts_update(s):
 # buffer -------------------------------------------------------------------------------------------
 
 def replaybuffer_add(s):
-    for title, capacity, kept, added in (
-            ("below capacity everything is kept, in order of time", 5, (), (0, 2, 1, 0, 2)),
-            ("without a capacity, too", None, (), (1, 0, 0, 2, 1)),
-            ("a full buffer loses the first tuple of the same arm", 5, (0, 1, 0, 2, 1),
-             (1, 0, 0, 2, 1)),
-            ("if there is none, the first tuple of the arm that has most", 6, (1, 2, 0, 2, 1, 2),
-             (4,)),
-            ("of several such arms, the lowest", 4, (2, 1, 2, 1), (0,)),
-            ("the tuple that is just stored stays, also in a buffer for one", 1, (1,), (1, 0))):
-        if s.test(title):
-            buffer = buffer_of(s, kept, capacity)
-            for arm in added:
-                s.call(buffer.add, s.normal(2), arm, s.normal())
-                s.same(buffer.tuples, "tuples")
+    for capacity, kept, added in s.tests({
+            "below capacity everything is kept, in order of time": (5, (), (0, 2, 1, 0, 2)),
+            "without a capacity, too": (None, (), (1, 0, 0, 2, 1)),
+            "a full buffer loses the first tuple of the same arm":
+                (5, (0, 1, 0, 2, 1), (1, 0, 0, 2, 1)),
+            "if there is none, the first tuple of the arm that has most":
+                (6, (1, 2, 0, 2, 1, 2), (4,)),
+            "of several such arms, the lowest": (4, (2, 1, 2, 1), (0,)),
+            "the tuple that is just stored stays, also in a buffer for one": (1, (1,), (1, 0))}):
+        buffer = buffer_of(s, kept, capacity)
+        for arm in added:
+            s.call(buffer.add, s.normal(2), arm, s.normal())
+            s.same(buffer.tuples, "tuples")
 
     if s.test("the stored context is a copy"):
         buffer, context = s.nlts.ReplayBuffer(3), s.normal(2)
@@ -305,12 +299,11 @@ def replaybuffer_add(s):
 
 
 def replaybuffer_arrays(s):
-    for title, arms in (("contexts, arms and rewards of all tuples, oldest first", [0, 2, 1, 2]),
-                        ("one tuple: arrays of length 1", [3])):
-        if s.test(title):
-            buffer = buffer_of(s, arms)
-            s.same(s.call(buffer.arrays))
-            s.same(buffer.tuples, "tuples")
+    for arms in s.tests({"contexts, arms and rewards of all tuples, oldest first": [0, 2, 1, 2],
+                         "one tuple: arrays of length 1": [3]}):
+        buffer = buffer_of(s, arms)
+        s.same(s.call(buffer.arrays))
+        s.same(buffer.tuples, "tuples")
 
     if s.test("an empty buffer is a ValueError"):
         same_error(s, s.nlts.ReplayBuffer(4).arrays)
@@ -329,11 +322,10 @@ def match_mean(s):
         for g in (1, 3):
             s.same(s.call(s.nlts.match_mean, *square(s, g), s.normal(g)), digits=1e-3)
 
-    for title, n, g in (("more tuples than features: least squares", 7, 3),
-                        ("fewer tuples than features: of many solutions the smallest", 2, 4)):
-        if s.test(title):
-            E_old, E_new = s.normal(2, n, g)
-            s.same(s.call(s.nlts.match_mean, E_old, E_new, s.normal(g)))
+    for n, g in s.tests({"more tuples than features: least squares": (7, 3),
+                         "fewer tuples than features: of many solutions the smallest": (2, 4)}):
+        E_old, E_new = s.normal(2, n, g)
+        s.same(s.call(s.nlts.match_mean, E_old, E_new, s.normal(g)))
 
 
 def invertible_prior(s):
@@ -342,13 +334,12 @@ def invertible_prior(s):
         E_old, E_new = np.array([[2.0]]), np.array([[6.0]])
         s.same(s.call(prior, [scalar_arm(s, 4.0, 1.5)], [E_old], [E_new], s.normal(1, 1), 0.25))
 
-    for title, g, numbers in (
-            ("square and invertible features: Eqs. 7 and 8; forgotten is left as it is", 3, [3]),
-            ("two arms, each with its own; more tuples than features", 2, [5, 3])):
-        if s.test(title):
-            forgotten, *others = forgotten_arms(s, *[square(s, g, n) for n in numbers])
-            s.same(s.call(prior, forgotten, *others), digits=1e-3)
-            same_arms(s, forgotten, digits=1e-3)
+    for g, numbers in s.tests({
+            "square and invertible features: Eqs. 7 and 8; forgotten is left as it is": (3, [3]),
+            "two arms, each with its own; more tuples than features": (2, [5, 3])}):
+        forgotten, *others = forgotten_arms(s, *[square(s, g, n) for n in numbers])
+        s.same(s.call(prior, forgotten, *others), digits=1e-3)
+        same_arms(s, forgotten, digits=1e-3)
 
     if s.test("rows of a rank below g are a ValueError"):
         same_error(s, prior, *forgotten_arms(s, s.normal(2, 2, 3)))
@@ -359,13 +350,12 @@ def invertible_prior(s):
 def match_covariance_sdp(s):
     matched, uniform = s.nlts.match_covariance_sdp, s.random.uniform
     indefinite = np.array([[1.0, 0.0], [0.0, 1.0], [0.7, 0.7]]), np.array([1.0, 1.0, 4.0])
-    for title, E, s2 in (
-            ("one dimension: the least squares of Eq. 6", s.normal(1, 1), uniform(0.2, 2, 1)),
-            ("as many tuples as features", s.normal(3, 3), uniform(0.2, 2, 3)),
-            ("more tuples than a covariance can match", s.normal(12, 2), uniform(0.2, 2, 12)),
-            ("S stays positive semidefinite where least squares alone would not", *indefinite)):
-        if s.test(title):
-            s.same(s.call(matched, E, s2), how="fits", E=E.tolist(), s2=s2.tolist())
+    for E, s2 in s.tests({
+            "one dimension: the least squares of Eq. 6": (s.normal(1, 1), uniform(0.2, 2, 1)),
+            "as many tuples as features": (s.normal(3, 3), uniform(0.2, 2, 3)),
+            "more tuples than a covariance can match": (s.normal(12, 2), uniform(0.2, 2, 12)),
+            "S stays positive semidefinite where least squares alone would not": indefinite}):
+        s.same(s.call(matched, E, s2), how="fits", E=E.tolist(), s2=s2.tolist())
 
     if s.test("with rho and least: the one solution of a unique problem"):
         for n, g, size, options in ((4, 3, 1.0, {"rho": 0.1, "least": 0.05}),
@@ -383,29 +373,27 @@ def other_match(E_new, s2, **_):
 
 
 def likelihood_matching(s):
-    for title, g, numbers, options in (
-            ("one arm: s2 of what was forgotten, matched under the new features; the last layer",
-             3, (4,), {}),
-            ("three arms, each with its own", 2, (4, 5, 6), {}),
-            ("another `match` than the default is used", 3, (4, 5), {"match": other_match}),
-            ("an arm without tuples, or without features, keeps its precision", 3, (0, 1), {})):
-        if s.test(title):
-            moved = [s.normal(2, n, g) for n in numbers]
-            if 0 in numbers:
-                moved.append(moved[1] * np.reshape([1, 0], (2, 1, 1)))
-            s.same(s.call(s.nlts.likelihood_matching, *forgotten_arms(s, *moved), **options),
-                   digits=1e-3)
+    for g, numbers, options in s.tests({
+            "one arm: s2 of what was forgotten, matched under the new features; the last layer":
+                (3, (4,), {}),
+            "three arms, each with its own": (2, (4, 5, 6), {}),
+            "another `match` than the default is used": (3, (4, 5), {"match": other_match}),
+            "an arm without tuples, or without features, keeps its precision": (3, (0, 1), {})}):
+        moved = [s.normal(2, n, g) for n in numbers]
+        if 0 in numbers:
+            moved.append(moved[1] * np.reshape([1, 0], (2, 1, 1)))
+        s.same(s.call(s.nlts.likelihood_matching, *forgotten_arms(s, *moved), **options),
+               digits=1e-3)
 
 
 def neurallinearts_phi(s):
-    for title, learned in (("the features of a context, under the network as it is now", False),
-                           ("after a learning phase they are new", True)):
-        if s.test(title):
-            agent = network_agent(s, s.nlts.no_prior, 2)
-            if learned:
-                agent.train(agent.network, agent.buffer, agent.config, agent.rng)
-            for _ in range(3):
-                s.same(s.call(agent.phi, s.normal(3)))
+    for learned in s.tests({"the features of a context, under the network as it is now": False,
+                            "after a learning phase they are new": True}):
+        agent = network_agent(s, s.nlts.no_prior, 2)
+        if learned:
+            agent.train(agent.network, agent.buffer, agent.config, agent.rng)
+        for _ in range(3):
+            s.same(s.call(agent.phi, s.normal(3)))
 
 
 def neurallinearts_update(s):
@@ -429,28 +417,28 @@ def neurallinearts_learn(s):
         s.same([agent.network.weights, agent.network.input], "weights and input of the network")
         s.same([agent.t, agent.buffer.tuples], "t and the buffer")
 
-    for title, prior, names in (
-            ("the last layer as mean: Phi0 and mu0 of every arm", "mean_prior", ("Phi0", "mu0")),
-            ("likelihood matching: Phi0 and mu0 of every arm", "likelihood_matching",
-             ("Phi0", "mu0")),
-            ("a, b and n of every arm", "mean_prior", ("a", "b", "n")),
-            ("Phi, f and mu_hat of every arm: the buffer is put back", "likelihood_matching",
-             ("Phi", "f", "mu_hat"))):
-        if s.test(title):
-            agent = network_agent(s, getattr(s.nlts, prior))
-            s.call(agent.learn)
-            same_arms(s, agent.arms, names, digits=1e-3)
+    for prior, names in s.tests({
+            "the last layer as mean: Phi0 and mu0 of every arm": ("mean_prior", ("Phi0", "mu0")),
+            "likelihood matching: Phi0 and mu0 of every arm":
+                ("likelihood_matching", ("Phi0", "mu0")),
+            "a, b and n of every arm": ("mean_prior", ("a", "b", "n")),
+            "Phi, f and mu_hat of every arm: the buffer is put back":
+                ("likelihood_matching", ("Phi", "f", "mu_hat"))}):
+        agent = network_agent(s, getattr(s.nlts, prior))
+        s.call(agent.learn)
+        same_arms(s, agent.arms, names, digits=1e-3)
 
 
 # prior --------------------------------------------------------------------------------------------
 
 def better_prior(s):
-    for title, moved in (("features that did not move: one (Phi0, mu0) per arm, symmetric and "
-                          "positive definite", 0.0), ("features that moved", 1.0)):
-        if s.test(title):
-            old = [s.normal(n, 3) for n in (5, 0)]
-            features = [(E, E + moved * s.normal(*E.shape)) for E in old]
-            s.same(s.call(s.nlts.better_prior, *forgotten_arms(s, *features)), how="priors")
+    for moved in s.tests({
+            "features that did not move: one (Phi0, mu0) per arm, symmetric and positive definite":
+                0.0,
+            "features that moved": 1.0}):
+        old = [s.normal(n, 3) for n in (5, 0)]
+        features = [(E, E + moved * s.normal(*E.shape)) for E in old]
+        s.same(s.call(s.nlts.better_prior, *forgotten_arms(s, *features)), how="priors")
 
 
 def play_prior(s):

@@ -209,6 +209,10 @@ class Script:
         self.titles.append(title)
         return title == self.title
 
+    def tests(self, given):
+        """What is given to the test that is to be played now, of {title: what is given}."""
+        return [given[title] for title in given if self.test(title)]
+
     def call(self, function, *args, **kwargs):
         """The result of a call, which has to leave its arguments as they are."""
         before = encode([args, list(kwargs.values())])
