@@ -1,4 +1,7 @@
 """Students' work for the tests of the classroom: right in other ways than ours."""
+import os
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -29,6 +32,13 @@ def submission(identity, text, files=None):
     """A submission that is nothing but a text, and perhaps files beside it."""
     files = {"nlts.py": text.encode(errors="replace"), **(files or {})}
     return Submission(identity, files, "nlts.py", text)
+
+
+def check(folder, *arguments):
+    """A run of check.py in a student's folder."""
+    environment = {"PATH": os.environ["PATH"], "OMP_NUM_THREADS": "1"}
+    return subprocess.run([sys.executable, "-s", "check.py", *arguments], cwd=folder, text=True,
+                          env=environment, capture_output=True, check=False)
 
 
 def failures(result):

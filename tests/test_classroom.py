@@ -1,14 +1,11 @@
 """Handouts give nothing away; right work gets its points, and mistakes cost what they are."""
 import ast
-import os
 import re
-import subprocess
-import sys
 import textwrap
 
 import numpy as np
 import pytest
-from classroom_students import SANDBOX, WORKS, failures, submission, text_of
+from classroom_students import SANDBOX, WORKS, check, failures, submission, text_of
 
 from classroom import catalogue, handout, reports, source
 from classroom.__main__ import main
@@ -66,12 +63,6 @@ def test_no_hint_is_the_answer():
         for part in ASSIGNMENTS[name]["parts"]:
             for node in source.definitions(catalogue.reference(name))[part.function].body[1:]:
                 assert ast.unparse(node) not in page, ast.unparse(node)
-
-
-def check(folder, *arguments):
-    environment = {"PATH": os.environ["PATH"], "OMP_NUM_THREADS": "1"}
-    return subprocess.run([sys.executable, "-s", "check.py", *arguments], cwd=folder, text=True,
-                          env=environment, capture_output=True, check=False)
 
 
 def test_a_folder_checks_itself_and_needs_nothing_else(tmp_path):

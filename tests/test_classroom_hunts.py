@@ -1,9 +1,6 @@
 """Bug hunts: each bug shows, nothing betrays it, and mending and testing it is paid."""
-import subprocess
-import sys
-
 import pytest
-from classroom_students import SANDBOX, first_failure, submission
+from classroom_students import SANDBOX, check, first_failure, submission
 
 from classroom import source
 from classroom.__main__ import main
@@ -41,9 +38,8 @@ def test_a_hunt_is_a_folder_that_can_be_solved(tmp_path):
     assert name not in texts and BUGS[name]["right"] not in texts
     for text, end in ((handed_out(name), " to go.\n"), (reference(name), "All right.\n")):
         (folder / "nlts.py").write_text(text)
-        run = subprocess.run([sys.executable, "check.py"], cwd=folder, text=True,
-                             capture_output=True, check=False)
-        assert run.stdout.endswith(end), run.stdout
+        told = check(folder).stdout
+        assert told.endswith(end), told
 
 
 GOOD = """import nlts
