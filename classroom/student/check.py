@@ -30,7 +30,6 @@ def outcomes(tests):
 
 def compete():
     """Play better_prior.py in the arena."""
-    sys.path.insert(0, str(HERE))
     from better_prior import better_prior
     from checks import arena
 
