@@ -35,27 +35,23 @@ def read_text(*names):
 
 
 ASSIGNMENTS = tomllib.loads(read_text("catalogue.toml"))
-for table in ASSIGNMENTS.values():
-    table["parts"] = [Part(**part) for part in table["parts"]]
+for name, table in ASSIGNMENTS.items():
+    table |= {"home": name, "parts": [Part(**part) for part in table["parts"]]}
     table["hours"] = round(sum(part.hours for part in table["parts"]), 2)
 ORDER = list(ASSIGNMENTS)
 HOME = {part.function: name for name, a in ASSIGNMENTS.items() for part in a["parts"]}
 BUGS = tomllib.loads(read_text("hunts.toml"))
 for table in BUGS.values():
-    table |= {"parts": [Part(table["function"], 0.5)], "seconds": 30}
+    function = table["function"]
+    table |= {"home": HOME[function], "parts": [Part(function, 0.5)], "seconds": 30}
 ALL = ASSIGNMENTS | BUGS
-
-
-def home_of(name):
-    """The assignment of a hunt, or the assignment itself."""
-    return HOME[BUGS[name]["function"]] if name in BUGS else name
 
 
 @cache
 def reference(name):
     """The part of nlts.py that an assignment needs; functions of later ones are blank. In a hunt
     no comment betrays a line."""
-    home = home_of(name)
+    home = ALL[name]["home"]
     text = (ROOT / "nlts.py").read_text(encoding="utf-8")
     if home == "prior":
         own = read_text("student", "better_prior.py")

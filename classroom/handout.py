@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 
 from . import source
-from .catalogue import ALL, ASSIGNMENTS, BUGS, ROOT, handed_out, home_of, read_text, reference
+from .catalogue import ALL, ASSIGNMENTS, BUGS, ROOT, handed_out, read_text, reference
 from .contest import TIMES, baselines_of, draw_problems
 from .testing import record
 from .worker import load
@@ -55,7 +55,7 @@ def files_of(name):
     a hunt has the tests of its assignment."""
     text = handed_out(name)
     saved = {"main": main_of(name), "seconds": ALL[name]["seconds"],
-             "tests": recorded(home_of(name))}
+             "tests": recorded(ALL[name]["home"])}
     files = {
         "README.md": page_of(name), "answers.md": "# Answers\n", "nlts.py": text,
         "check.py": read_text("student", "check.py"), "checks/tests.json": json.dumps(saved),

@@ -13,7 +13,7 @@ from classroom.worker import is_blank, load
 
 @pytest.mark.parametrize("name", BUGS)
 def test_each_bug_shows_in_the_tests_of_its_assignment(name):
-    tests = [test for _, group in recorded(HOME[BUGS[name]["function"]]).values() for test in group]
+    tests = [test for _, group in recorded(BUGS[name]["home"]).values() for test in group]
     for text in (handed_out(name), *other_bugs(name)):
         assert text != reference(name) and first_failure(text, tests)
     right = load(reference(name), "nlts_right")
@@ -25,7 +25,7 @@ def test_nothing_betrays_the_line(name):
     text, right = handed_out(name), reference(name)
     assert "#" not in text
     assert sum(a != b for a, b in zip(text.split("\n"), right.split("\n"), strict=True)) == 1
-    home, found = HOME[BUGS[name]["function"]], source.definitions(text)
+    home, found = BUGS[name]["home"], source.definitions(text)
     for later in set(HOME) & set(found):
         assert is_blank(found[later]) == (ORDER.index(HOME[later]) > ORDER.index(home))
 
