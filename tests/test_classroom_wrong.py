@@ -11,7 +11,7 @@ from classroom_students import first_failure
 from classroom import catalogue
 from classroom.catalogue import HOME, Part
 from classroom.comparisons import odd_draws
-from classroom.source import blank, definitions
+from classroom.source import definitions
 from classroom.testing import record
 from classroom.worker import load
 
@@ -91,8 +91,3 @@ def test_draws_that_are_right_pass_and_each_kind_of_dependence_is_seen():
     assert "8 before" in odd_draws(late)
     assert "few different" in odd_draws(np.round(x * 50) / 50)
     assert odd_draws(np.full((10_000, 3), np.nan))
-
-
-def test_blanks_are_blank_and_a_blank_function_fails():
-    text = blank(catalogue.reference("buffer"), ["ReplayBuffer.arrays"])
-    assert "not written yet" in failures("ReplayBuffer.arrays", text, [1])[0]
