@@ -6,7 +6,6 @@ each other's help wait for the teacher.
 """
 import os
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import PurePosixPath
 
 from . import source
 from .catalogue import ALL, reference
@@ -34,7 +33,7 @@ class Grader:
         """A worker for a submission, with our versions of these parts."""
         due = [part.function for part in self.parts if part not in ours]
         return Worker(submission.source, source.blank(self.text, due), submission.files,
-                      str(PurePosixPath(submission.main).parent), self.seconds, self.sandbox)
+                      submission.main, self.seconds, self.sandbox)
 
     def try_out(self):
         """ValueError unless the reference itself gets full marks here: the sandbox works."""

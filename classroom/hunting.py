@@ -60,8 +60,8 @@ class HuntGrader(Grader):
         """Whether the student's test fails on a program."""
         files = {name: data for name, data in submission.files.items() if name != submission.main}
         files[path] = text.encode()
-        with Worker("", f"import pytest\n{program}", files, str(PurePosixPath(path).parent),
-                    self.seconds, self.sandbox) as worker:
+        program = f"import pytest\n{program}"
+        with Worker("", program, files, path, self.seconds, self.sandbox) as worker:
             codes = worker.ask({"case": "run_pytest", "told": PYTEST}).get("results")
         if codes not in ([0], [1]):
             raise Broken("pytest cannot run it")

@@ -15,7 +15,7 @@ import tempfile
 import threading
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 HERE = Path(__file__).resolve().parent
 LONGEST = 2 ** 22                                # bytes in a reply
@@ -76,7 +76,7 @@ class Worker:
     student: str                                 # the program
     given: str                                   # ours, with blanks: what is written in it counts
     files: dict                                  # {path: bytes}, the student's
-    home: str = "."                              # the folder of the program in them
+    main: str = ""                               # which of them is the program
     seconds: float = 10.0                        # of CPU time per test; ten times on the clock
     sandbox: str = "none"                        # or bwrap
     output: int | None = subprocess.DEVNULL      # for prints
@@ -107,7 +107,8 @@ class Worker:
             [*command, python, "-P", "-u", str(script), str(user), str(tasks)], cwd=copy,
             env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=self.output, start_new_session=True)
-        reply = self.exchange({"student": self.student, "given": self.given, "home": self.home,
+        home = str(PurePosixPath(self.main).parent)
+        reply = self.exchange({"student": self.student, "given": self.given, "home": home,
                                "seconds": self.seconds}, LOAD)
         if "failed" in reply:
             self.close()
@@ -133,18 +134,17 @@ class Worker:
         thread = threading.Thread(target=speak, daemon=True)
         thread.start()
         thread.join(10 * seconds + 5)            # in time for its own clock to tell the line
-        reply, problem = None, "invalid reply"
+        problem = "invalid reply"
         if not lines:
             problem = f"it did not end in {10 * seconds:g} seconds on the clock"
         elif not lines[0]:
             problem = "the process exited by itself, or at a limit of time or memory"
         else:
             with contextlib.suppress(ValueError, RecursionError):
-                reply = json.loads(lines[0])
-        if not isinstance(reply, dict):
-            self.close()
-            raise Broken(problem)
-        return reply
+                if isinstance(reply := json.loads(lines[0]), dict):
+                    return reply
+        self.close()
+        raise Broken(problem)
 
     def close(self):
         """End the process and all that it has started, and remove its folder."""

@@ -108,9 +108,9 @@ def copies(source, reference, names):
     """Which of these functions are the reference's, names of locals aside: all that are written,
     or those of at least FEW statements."""
     theirs, ours = written(source), definitions(reference)
-    theirs = {name: theirs[name] for name in names if isinstance(theirs.get(name), ast.FunctionDef)}
-    same = [name for name, node in theirs.items() if skeleton(node) == skeleton(ours[name])]
-    if len(same) == len(theirs):
+    names = [name for name in names if isinstance(theirs.get(name), ast.FunctionDef)]
+    same = [name for name in names if skeleton(theirs[name]) == skeleton(ours[name])]
+    if same == names:
         return same
     return [name for name in same if sum(isinstance(part, ast.stmt) for part in
                                          ast.walk(ours[name])) - 2 >= FEW]
