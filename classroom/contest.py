@@ -51,7 +51,7 @@ def remote_prior(worker, forgotten, *others):
 class ContestGrader(Grader):
     """Tests as for other functions, then the arena: better than no prior, and than the paper's."""
 
-    def __init__(self, name, seed, sandbox="none", problems=None, baselines=None):
+    def __init__(self, name, seed, sandbox, problems=None, baselines=None):
         super().__init__(name, seed, sandbox)
         (self.part,) = self.parts
         self.problems = problems or draw_problems(seed)

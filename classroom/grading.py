@@ -18,7 +18,7 @@ from .worker import load
 class Grader:
     """Everything that grading needs, read once: tests, answers, and the reference."""
 
-    def __init__(self, name, seed, sandbox="none"):
+    def __init__(self, name, seed, sandbox):
         self.name = name
         self.parts, self.text = list(ALL[name]["parts"]), reference(name)
         self.seconds, self.sandbox = ALL[name]["seconds"], sandbox

@@ -15,7 +15,7 @@ PYTEST = ["test_bug.py", "--rootdir", ".", "-p", "no:cacheprovider", "--noconfte
 class HuntGrader(Grader):
     """Grades the mended function, then the student's test on programs with and without the bug."""
 
-    def __init__(self, name, seed, sandbox="none"):
+    def __init__(self, name, seed, sandbox):
         super().__init__(name, seed, sandbox)
         (self.function,) = self.parts
         self.test = Part("test_bug", 0.5)

@@ -216,7 +216,7 @@ def owner(name, is_file):
     pattern = MOODLE.fullmatch(name) or (CANVAS.fullmatch(name) if is_file else None)
     if pattern:
         return pattern["student"].replace("_LATE", ""), NUMBERED.sub("", pattern["file"])
-    return None, name
+    return name, name
 
 
 def entries_at(path):
@@ -235,7 +235,7 @@ def manifest_of(folder):
     nlts.py at its top is one student's."""
     folder = Path(folder).resolve()
     paths = [folder] if (folder / "nlts.py").exists() else sorted(folder.iterdir())
-    return [{"student": owner(path.name, path.is_file())[0] or path.name, "path": str(path)}
+    return [{"student": owner(path.name, path.is_file())[0], "path": str(path)}
             for path in paths if path == folder or not is_hidden(PurePosixPath(path.name))]
 
 
