@@ -73,31 +73,18 @@ def test_files_give_the_paper_s_problems(monkeypatch, name, rows, dim, counts):
     if counts:
         assert classes.tolist() == counts
     p = load(name, 2000)
+    assert p.name == name
     assert p.contexts.shape == (2000, dim) and p.rewards.shape == (2000, source.arms)
     assert np.isfinite(p.contexts).all() and np.isfinite(p.rewards).all()
     if name not in ("mushroom", "financial", "jester"):
         assert (p.rewards.sum(1) == 1).all() and (classes > 0).sum() == p.n_arms
+        assert (p.optimal == 1).all()
     if name == "amazon":
         assert p.contexts.max() == p.vocabulary - 1
         assert (p.contexts[:, 0] == 0).mean() < 0.01  # reviews without a token, as ":-"
 
 
 # --- problems -------------------------------------------------------------------------------------
-
-@given(st.sampled_from(["statlog", "mushroom", "adult", "wheel-0.5"]), st.integers(1, 300),
-       st.integers(0, 2**32))
-def test_a_problem_is_well_formed_and_reproducible(name, steps, seed):
-    p, again = load(name, steps, seed), load(name, steps, seed)
-    assert p.name == name and len(p) == steps and p.vocabulary is None
-    for part in ("contexts", "rewards", "optimal"):
-        np.testing.assert_array_equal(getattr(p, part), getattr(again, part))
-        assert len(getattr(p, part)) == steps and np.isfinite(getattr(p, part)).all()
-    assert steps < 20 or (p.contexts != load(name, steps, seed + 1).contexts).any()
-    if name in ("statlog", "adult"):
-        assert (p.rewards.sum(1) == 1).all() and (p.optimal == 1).all()
-        np.testing.assert_allclose(p.contexts.mean(0), 0, atol=1e-9)
-        assert np.all((abs(p.contexts.std(0) - 1) < 1e-9) | (p.contexts == 0).all(0))
-
 
 @given(st.lists(st.sampled_from([0.1, 1 / 3, 1e-9, 7.0, 12345.678]), min_size=1, max_size=4),
        st.integers(1, 50))
