@@ -460,13 +460,3 @@ def test_with_an_unlimited_buffer_a_phase_is_a_regression_on_all_data(nlts, memo
     archive = Archive(nlts, small_agent(nlts, memory=memory, prior=prior))
     archive.advance(3 * 40 + 7)
     archive.assert_full_regression()
-
-
-def test_where_no_feature_moves_nothing_changes(nlts):
-    """A prior of one's own takes two lines. Five phases, a buffer of 18: as if all were kept."""
-    def stubborn(forgotten, E_old, E_new, weights, lam):
-        return [(old.precision, old.mu_hat) for old in forgotten]
-
-    archive = Archive(nlts, small_agent(nlts, prior=stubborn, P=0, L=20))
-    archive.advance(105)
-    archive.assert_full_regression()
