@@ -116,12 +116,6 @@ def test_no_equation_is_cited_by_a_latex_label_or_a_wrong_number():
     assert not re.search(r"Eqs?\. ?\([a-z]|Eqs?\. (?![1-8]\b)", SOURCE)
 
 
-@pytest.mark.parametrize("name", ["nlts.py", "nlts_beyond.py"])
-def test_a_function_fits_on_a_screen(name):
-    for function, node in definitions((HERE / name).read_text()).items():
-        assert node.end_lineno - node.lineno < 60, function
-
-
 def test_the_errata_name_tests_that_exist():
     """docs/errata.md numbers its rows, and says for each what shows it."""
     text = (HERE / "docs" / "errata.md").read_text()
