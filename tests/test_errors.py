@@ -21,16 +21,18 @@ def agent_state(agent):
 # The posterior and the buffer ---------------------------------------------------------------------
 
 @pytest.mark.parametrize("arguments, name", [
-    (([1.0, np.nan], 1.0), "phi"),
-    (([1.0, 2e4], 1.0), "phi"),
-    (([1.0, 2.0], 1e155), "r"),
-    (([[1.0, 2.0]], [1.0, 2.0]), "r"),
+    (([1.0, 2.0, np.nan], 1.0), "phi:"),
+    (([1.0, 2.0, 2e4], 1.0), "phi:"),
+    (([1.0, 2.0, 3.0], 1e155), "r:"),
+    (([[1.0, 2.0, 3.0]], [1.0, 2.0]), "r:"),
+    ((np.outer(np.linspace(0.1, 1, 50), [9e3, 3e3, 1e3 / 3]), np.ones(50)),
+     "lam: expected a larger one"),                          # rounding takes definiteness
 ])
 def test_bad_input_is_named_and_leaves_the_posterior(nlts, arguments, name):
-    blr = nlts.BayesianLinearRegression(np.eye(2), [0, 0], 6, 6)
-    blr.update([1.0, 2.0], 1.0)
+    blr = nlts.BayesianLinearRegression(1e-14 * np.eye(3), np.zeros(3), 6, 6)
+    blr.update([0.9, 0.3, 0.1 / 3], 1.0)
     before = state_of(blr)
-    with pytest.raises(ValueError, match=f"^{name}:"):
+    with pytest.raises(ValueError, match=f"^{name}"):
         blr.update(*arguments)
     assert_same_state(before, state_of(blr))
 
@@ -46,16 +48,6 @@ def test_bad_input_is_named_and_leaves_the_posterior(nlts, arguments, name):
 def test_a_bad_prior_is_named(nlts, prior, name):
     with pytest.raises(ValueError, match=f"^{name}"):
         nlts.BayesianLinearRegression(*prior)
-
-
-def test_a_nearly_singular_precision_names_lam(nlts):
-    """A prior so weak that rounding takes the precision's definiteness: an error, nothing half."""
-    blr = nlts.BayesianLinearRegression(1e-14 * np.eye(3), np.zeros(3), 6, 6)
-    rows = np.array([[9e3, 3e3, 1e3 / 3]]) * np.linspace(0.1, 1, 50)[:, None]
-    before = state_of(blr)
-    with pytest.raises(ValueError, match="^lam: expected a larger one"):
-        blr.update(rows, np.ones(50))
-    assert_same_state(before, state_of(blr))
 
 
 def test_buffer_names_bad_input(nlts):
@@ -75,9 +67,8 @@ def test_buffer_names_bad_input(nlts):
 # Contexts, arms and rewards -----------------------------------------------------------------------
 
 GOOD = [1, 2, 3, 4]
-TIMESTAMP = [1, 2, 3, 1.7e9]
 BAD_CONTEXTS = [[1, 2, 3, np.nan], [1, 2, 3], [GOOD], [1, 2, 3, [4]], ["1", "2", "3", "4"],
-                TIMESTAMP]
+                [1, 2, 3, 1.7e9]]                            # a timestamp
 BAD_STEPS = [((context, 0, 1.0), "context") for context in BAD_CONTEXTS]
 BAD_STEPS += [((GOOD, arm, 1.0), "arm") for arm in (None, 3, -1, 0.5)]
 BAD_STEPS += [((GOOD, 0, reward), "reward") for reward in (None, np.nan, [1.0, 2.0], 1e155)]
@@ -96,8 +87,6 @@ def test_agents_name_bad_input_and_stay_as_they_were(nlts, kind, steps):
     for arguments, name in BAD_STEPS:
         with pytest.raises(ValueError, match=rf"^{name}\b"):
             agent.update(*arguments)
-    with pytest.raises(ValueError, match="^context.*: scale it"):
-        agent.act(TIMESTAMP)
     np.testing.assert_equal(agent_state(agent), before)
     advance(agent, 3)
 
