@@ -61,15 +61,15 @@ def har(rows=30):
     return files
 
 
-def aps():
+def aps(rows=8):
     """Scania's training file as UCI has it: lines on the license, header, `na` if missing."""
-    rows = [["This file is part of APS Failure and Operational Data for Scania Trucks."], [],
-            ["class", *(f"aa_{i:03}" for i in range(170))]]
-    for i in range(8):
+    lines = [["This file is part of APS Failure and Operational Data for Scania Trucks."], [],
+             ["class", *(f"aa_{i:03}" for i in range(170))]]
+    for i in range(rows):
         fields = [f"{2130706438 + 1000 * i + j / 100:.2f}" for j in range(170)]
         fields[i] = "na"
-        rows.append(["pos" if i % 3 == 0 else "neg", *fields])
-    return lines_of(rows, end="\r\n").encode()
+        lines.append(["pos" if i % 3 == 0 else "neg", *fields])
+    return lines_of(lines, end="\r\n").encode()
 
 
 def census_text():
