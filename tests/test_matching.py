@@ -9,9 +9,7 @@ from tests.oracles import (
     assert_near,
     kkt_violation,
     maps,
-    matchings,
     positive,
-    problem_of,
     variances,
 )
 
@@ -45,20 +43,6 @@ def test_orthogonal_rows_in_closed_form(nlts, Q, s2, c, ridge):
     """Rows c q_j with orthonormal q_j: S = sum_j x_j q_j q_j', x_j = s_j^2 / c^2 / (1 + ridge)."""
     x = np.maximum(s2 / (1 + ridge), 0.3 * s2.mean())                    # some are raised
     assert_near(nlts.match_covariance(c * Q.T, s2, ridge, 0.3), (Q * x) @ Q.T / c ** 2)
-
-
-@given(data=matchings())
-def test_zero_rows_copies_and_dead_features(nlts, data):
-    """rho is relative to the mean of ||phi||^4: so zero rows and copies act on the ridge alone."""
-    E, s2 = data
-    n, g = E.shape
-    S = nlts.match_covariance(E, s2, 1e-2)
-    assert_near(nlts.match_covariance(np.vstack([E, E]), np.append(s2, s2), 2e-2), S)
-    assert_near(nlts.match_covariance(np.vstack([E, 0 * E]), np.append(s2, s2), 2e-2), S)
-    dead = nlts.match_covariance(np.hstack([E, np.zeros((n, 2))]), s2, 1e-2)
-    _, least = problem_of(E, s2, 1e-2, 1e-2)
-    assert_near(dead[:g, :g], S)
-    np.testing.assert_allclose(dead[g:], least * np.eye(2, g + 2, g), atol=1e-9 * least)
 
 
 def test_where_nothing_chooses_among_solutions_the_choice_matters(nlts):
