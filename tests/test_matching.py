@@ -4,14 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.oracles import (
-    array_of,
-    assert_near,
-    kkt_violation,
-    maps,
-    positive,
-    variances,
-)
+from tests.oracles import array_of, assert_near, kkt_violation, maps, positive, variances
 
 
 def moved_features(seed, n, g, m=500, dim=20):

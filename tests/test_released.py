@@ -11,13 +11,7 @@ import nlts
 from lab.options import Options
 from lab.results import make_runs
 from studies import released
-from studies.released_agents import (
-    Biased,
-    Released,
-    RMSProp,
-    mislabelled,
-    smallest_above_tiny,
-)
+from studies.released_agents import Biased, Released, RMSProp, mislabelled, smallest_above_tiny
 
 DIM, N_ARMS = 6, 3
 PRIORS = {"neural-linear": None} | released.PRIORS

@@ -11,13 +11,7 @@ from lab import agents, fast
 from lab.options import Options
 from lab.recipes import EQUAL, RECIPES
 from lab.runs import make_agent
-from studies import (
-    ablation,
-    ablation_agents,
-    calibration_agents,
-    costs,
-    exploration,
-)
+from studies import ablation, ablation_agents, calibration_agents, costs, exploration
 from studies.depth_agents import DeepMLP
 from studies.peers_agents import wide_network
 
