@@ -29,18 +29,13 @@ def carried_arms(draw):
     return E, r, rows, steps, w
 
 
-def forgotten_arm(nlts, E, r):
-    arm = nlts.first_prior(E.shape[1], nlts.Config())
-    arm.update(E, r)
-    return arm
-
-
 @given(data=carried_arms())
 def test_carried_prior_is_its_formula(nlts, beyond, data):
     """Written out once more, with two arms: steps are taken over both, m and Phi_old from each. An
     arm of which nothing left keeps the first prior, where the buffer has no tuple of it, too."""
     E, r, rows, steps, w = data
-    old, first = forgotten_arm(nlts, E, r), nlts.first_prior(len(w), nlts.Config())
+    old, first = (nlts.first_prior(len(w), nlts.Config()) for _ in range(2))
+    old.update(E, r)
     rows_new = rows + steps
     for split in (2, 6):
         priors = beyond.carried_prior([old, first], [rows[:split], rows[split:]],

@@ -1,15 +1,14 @@
 """The command line: a subcommand per figure or table, with the options that it takes."""
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from made_programs import HERE
 
 import datasets
 import experiments
 from lab.options import parse
 
-HERE = Path(__file__).resolve().parent.parent
 BAD = {  # option: a value, and what is expected
     "runs": ("0", "at least 1"),
     "steps": ("0", "at least 1"),

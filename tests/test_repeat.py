@@ -3,13 +3,12 @@ import json
 import subprocess
 import sys
 from importlib.metadata import version
-from pathlib import Path
 
 import pytest
+from made_programs import HERE
 
 from lab import kernels
 
-HERE = Path(__file__).resolve().parent.parent
 VERSIONS = {"numpy": "2.4", "scipy": "1.17", "torch": "2.13.0"}      # what they begin with
 KNOWN = [  # data set, algorithm, steps, at equal settings; reward, share of exploring plays
     ("statlog", "both-priors", 500, False, 345, 0.265432),

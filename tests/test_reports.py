@@ -1,9 +1,9 @@
 """What studies report and draw, on made-up results with known answers."""
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
+from made_programs import HERE
 from made_results import made_up
 from test_pages import contrast
 
@@ -28,7 +28,6 @@ from studies import (
     wheel,
 )
 
-HERE = Path(__file__).resolve().parent.parent
 L = nlts.Config.L
 TWO = "statlog", "adult"
 MEANS = {"linear": -50, "neural-linear": 300, "both-priors": 100, "printed": 150, "mu-prior": 10,

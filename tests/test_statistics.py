@@ -7,8 +7,6 @@ from scipy import stats
 
 from lab import statistics
 
-CHANCES = st.lists(st.floats(0, 1), min_size=1, max_size=12)
-
 
 def test_results_are_grouped_by_their_fields():
     results = [{"dataset": "x", "algorithm": "one", "reward": 1},
@@ -43,7 +41,7 @@ def test_the_jackknife_knows_the_spread_of_a_ratio():
 
 # Verdicts -----------------------------------------------------------------------------------------
 
-@given(CHANCES)
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_holm_is_its_formula(p):
     """Adjusted p of the i-th smallest: the largest of (m - j + 1) p_j over all j up to i."""
     order = sorted(range(len(p)), key=p.__getitem__)
