@@ -302,7 +302,7 @@ def test_where_there_is_nothing_to_match_the_precision_stays(nlts):
 # The loop of Algorithm 2 --------------------------------------------------------------------------
 
 def test_without_retraining_it_is_linear_ts_on_the_features(nlts):
-    agent, linear = small_agent(nlts, memory=None, L=10 ** 6), nlts.LinearTS(6, 3)
+    agent, linear = small_agent(nlts, 1, memory=None, L=10 ** 6), nlts.LinearTS(6, 3, seed=1)
     for _ in range(60):
         context, rewards = step_of(agent)
         phi = agent.phi(context)
