@@ -16,9 +16,11 @@ The table and the picture show the regret around a retraining: how many of 100 r
 wrongly. Read from top to bottom; nlts.py has what is called here.
 """
 import argparse
+import os
 import sys
 from pathlib import Path
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")         # networks this small are slower with more
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))         # where nlts.py is

@@ -103,5 +103,12 @@ def check(parser, command, given):
     for name in ("csv", "prior", "noise"):
         if given.get(name) and not given[name].is_file():
             parser.error(f"--{name}: expected a file, got {given[name]}")
+    if given.get("csv"):
+        known = command.defaults["datasets"]
+        if given["csv"].suffix != ".csv" or given["csv"].stem in known:
+            parser.error("--csv: expected a name such as mine.csv, of no data set, got "
+                         f"{given['csv']}")
+        if given["datasets"] != known:
+            parser.error("--csv: expected without --datasets")
     if given.get("fresh") and given.get("verify"):
         parser.error("--verify: expected without --fresh")

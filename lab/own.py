@@ -29,9 +29,9 @@ def functions_in(path, arguments):
     module = load(path)
     found = {name: function for name, function in vars(module).items()
              if inspect.isfunction(function) and function.__module__ == module.__name__
-             and required(function) == arguments}
+             and function.__name__ == name and required(function) == arguments}
     if not found:
-        sys.exit(f"{path}: expected a function of ({', '.join(arguments)}) at the top of the file")
+        sys.exit(f"{path}: expected `def name({', '.join(arguments)})` at the top of the file")
     return found
 
 

@@ -88,6 +88,10 @@ def complete_runs(results):
 
 # Playing ------------------------------------------------------------------------------------------
 
+class BadData(Exception):
+    """A data file cannot be used; unlike datasets.DataError it can be sent by a worker."""
+
+
 def play(task, key):
     """One run, in a worker; a cluster that was started before a change refuses."""
     if keys.key(task) != key:
@@ -97,7 +101,10 @@ def play(task, key):
              "steps": task.steps, "task": keys.task_id(task), "key": key, "played_on": machine()}
     if task.variant:
         named["variant"] = task.variant
-    return named | run_task(task)
+    try:
+        return named | run_task(task)
+    except datasets.DataError as error:
+        raise BadData(str(error)) from None
 
 
 def machine():
@@ -116,6 +123,8 @@ def played(options, tasks, what):
                 yield future.result()
         except KeyboardInterrupt:
             sys.exit(f"\nstopped; finished runs are in {options.out}, the same command goes on")
+        except BadData as error:
+            sys.exit(f"\n{error}")
         finally:
             for future in futures:                    # after an error, none is played in vain
                 future.cancel()

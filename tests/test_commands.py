@@ -1,6 +1,7 @@
 """The command line: a subcommand per figure or table, with the options that it takes."""
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from made_programs import HERE
@@ -52,8 +53,14 @@ def test_options_are_refused_that_are_bad_or_that_a_command_does_not_take(name, 
 
 @pytest.mark.parametrize("arguments, word", [
     ("nonsense", "COMMAND"), ("table --jobs 0", "--jobs"), ("table --seed -1", "--seed"),
-    ("table --fresh --verify", "--verify"), ("sanity --verify", "--verify")])
-def test_bad_options_are_refused_in_one_sentence(arguments, word, capsys):
+    ("table --fresh --verify", "--verify"), ("sanity --verify", "--verify"),
+    ("table --csv t.txt", "expected a name such as mine.csv"),
+    ("table --csv statlog.csv", "expected a name such as mine.csv"),
+    ("table --csv mine.csv --datasets adult", "--csv: expected without --datasets")])
+def test_bad_options_are_refused_in_one_sentence(arguments, word, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("t.txt", "statlog.csv", "mine.csv"):
+        Path(name).touch()
     assert word in refused(arguments, capsys)
 
 

@@ -163,7 +163,8 @@ PRIOR = "def {}(forgotten, E_old, E_new, weights, lam):\n    return 1\n"
 
 
 @pytest.mark.parametrize("name, text, words", [
-    ("my_prior.py", "def f(x):\n    return x\n", r"my_prior.py: expected a function of \(forgot"),
+    ("my_prior.py", "def f(x):\n    return x\n", r"my_prior.py: expected `def name\(forgotten"),
+    ("my_prior.py", "f = lambda forgotten, E_old, E_new, weights, lam: []\n", "expected `def name"),
     ("my_prior.py", PRIOR.format("carried"), "my_prior.py: expected another name, carried is an"),
     ("time.py", PRIOR.format("f"), "time.py: expected another name, time is a module"),
     ("my prior.py", PRIOR.format("f"), "expected a name such as my_prior.py"),

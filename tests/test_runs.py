@@ -215,6 +215,14 @@ def test_steps_and_runs_are_those_that_there_are(options):
     assert [len(some_runs(options, "linear", most=most)) for most in (3, 9)] == [3, 5]
 
 
+def test_bad_data_ends_the_command_with_file_and_line(options, tmp_path, monkeypatch):
+    """A worker finds it, and has to send it."""
+    monkeypatch.setenv("NLTS_DATA", str(tmp_path))
+    (tmp_path / "covtype.data").write_text("1,2,x\n")
+    with pytest.raises(SystemExit, match="covtype.data, line 1: "):
+        results.execute(options, some_runs(options, "linear", dataset="covertype"))
+
+
 def test_a_run_that_fails_stops_the_command_and_loses_nothing(options, pool, monkeypatch):
     pool.fails, pool.hangs = "no-prior", "both-priors"
     monkeypatch.setattr(results, "as_completed", lambda futures: futures)
