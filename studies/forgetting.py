@@ -211,10 +211,10 @@ def files(results):
         "memory. A mistake is to play an arm that is not the best. Mistakes per step, in the "
         f"{WIDTH} steps before → after a retraining:\n\n"
         f"- **no prior** {change(regrets[none])}: higher {steps_back(regrets[none])}\n"
-        f"- **the paper's prior** {priors}, by which solution of its Eq. 6 is taken\n"
+        f"- **the paper's prior** {priors}, depending on the solution of its Eq. 6\n"
         f"- **full memory** {change(regrets[full])}\n\n"
         "Means over all retrainings except the first; ± and bands are one standard error over "
-        "runs; *unclear* is a change below two.\n")}
+        "runs; a change below two is *unclear*.\n")}
 
 
 def steps_back(regret):
